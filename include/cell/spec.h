@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spec.h: what a cell should be. A plain struct: zero means "not asked for". All pointers are
+ * borrowed for the length of the call that takes the spec.
+ *
+ *	struct cell_spec spec = {.backend = "subprocess", .workspace = "./project"};
+ */
+#ifndef CELL_SPEC_H
+#define CELL_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cell_network {
+	CELL_NETWORK_DEFAULT = 0, /* whatever the back end gives */
+	CELL_NETWORK_NONE,
+	CELL_NETWORK_ALLOW, /* only the domains in network_allow */
+	CELL_NETWORK_OPEN,
+};
+
+/* What of the host's environment a command sees. Secrets (*_API_KEY, *_SECRET, *_TOKEN, *_PASSWORD,
+ * *_CREDENTIAL and their like) never pass, whatever the policy; naming one in `env` does. */
+enum cell_env_from {
+	CELL_ENV_NONE = 0, /* nothing: PATH, HOME, LANG, USER are the cell's own */
+	CELL_ENV_CORE,	   /* PATH, LANG, LC_*, TZ, TERM, SHELL, USER, LOGNAME, ... */
+	CELL_ENV_ALL,	   /* everything but secrets */
+};
+
+enum cell_lifecycle {
+	CELL_LIFECYCLE_DEFAULT = 0,
+	CELL_LIFECYCLE_PERSISTENT,
+	CELL_LIFECYCLE_WORKSPACE,
+	CELL_LIFECYCLE_SESSION,
+	CELL_LIFECYCLE_EPHEMERAL,
+	CELL_LIFECYCLE_SCHEDULED,
+};
+
+enum cell_resource_model {
+	CELL_RESOURCES_DEFAULT = 0,
+	CELL_RESOURCES_SHARED,
+	CELL_RESOURCES_LIMITED,
+	CELL_RESOURCES_BURSTABLE,
+	CELL_RESOURCES_DEDICATED,
+};
+
+struct cell_limits {
+	uint64_t memory_bytes;	       /* the whole cell */
+	uint32_t cpu_millis;	       /* 500 = half a CPU */
+	uint32_t pids;		       /* processes and threads */
+	uint64_t disk_bytes;	       /* written by the cell */
+	uint32_t files;		       /* open files per process */
+	uint64_t file_size_bytes;      /* any one file */
+	uint64_t process_memory_bytes; /* address space per process */
+	uint32_t cpu_time_s;	       /* CPU seconds per process */
+	uint32_t io_weight;	       /* 1..10000, 100 is normal */
+	bool is_best_effort;	       /* take what the host can enforce and report the rest */
+};
+
+struct cell_mount {
+	const char *source; /* on the host */
+	const char *target; /* in the cell, absolute */
+	bool is_read_only;
+};
+
+struct cell_spec {
+	const char *name;      /* NULL: ephemeral, gone when closed */
+	const char *backend;   /* NULL: the strongest usable here */
+	int tier;	       /* 0: none asked for; 1..4: refuse weaker walls */
+	const char *image;     /* container image */
+	const char *root;      /* root tree: directory or tar archive (chroot, jail) */
+	const char *workspace; /* host directory; NULL: the current one, or the back end's own */
+	const struct cell_mount *mounts;
+	size_t n_mounts;
+	const char *const *env; /* "K=V", NULL-terminated: for every command in the cell */
+	enum cell_env_from env_from;
+	const char *cwd;  /* default directory of commands, relative to the workspace */
+	const char *user; /* default user of commands */
+	uint64_t timeout_ms; /* default deadline of commands; 0: none */
+	struct cell_limits limits;
+	enum cell_resource_model resources;
+	enum cell_network network;
+	const char *const *network_allow; /* NULL-terminated domains */
+	uint32_t gpus;
+	enum cell_lifecycle lifecycle;
+	const char *const *labels; /* "k=v", NULL-terminated */
+	const char *const *needs;  /* capability words asked for outright, NULL-terminated */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

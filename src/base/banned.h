@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that cannot be used safely, or that hide a shell. Included by every compilation
+ * through the build (-include); using one is a compile error. */
+#pragma once
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok system popen
+#pragma GCC poison atoi atol atoll atof tmpnam tempnam mktemp alloca

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How our own code fills a struct cell_error. Set once where the failure happens; outer layers only prefix. */
+#pragma once
+#include "cell/error.h"
+
+/* Fill *err (may be NULL) and return -sys_errno, or a fitting negative errno when sys_errno is 0.
+ * strerror(sys_errno) is appended to the message. Quote untrusted text: '%s'. */
+int cell_fail(struct cell_error *err, enum cell_code code, int sys_errno, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5), cold));
+
+/* Like cell_fail, choosing the code from sys_errno: ENOENT is not_found, ENOSPC is no_space ... */
+int cell_fail_errno(struct cell_error *err, int sys_errno, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), cold));
+
+/* Put "prefix: " before the message; returns ret. */
+int cell_error_prefix(struct cell_error *err, int ret, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), cold));
+
+/* Say what would help; returns ret so that it can end a return statement. */
+int cell_error_hint(struct cell_error *err, int ret, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), cold));
+
+enum cell_code cell_code_from_errno(int sys_errno);
+int cell_code_to_errno(enum cell_code code);
