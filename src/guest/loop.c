@@ -57,6 +57,7 @@ void loop_remove(struct source *s)
 
 int loop_run(void)
 {
+	is_stopping = false;
 	while (!is_stopping) {
 		batch_len = epoll_wait(epoll_fd, batch, (int)(sizeof batch / sizeof *batch), -1);
 		if (batch_len < 0) {
