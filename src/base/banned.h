@@ -7,4 +7,4 @@
 #include <string.h>
 
 #pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok system popen
-#pragma GCC poison atoi atol atoll atof tmpnam tempnam mktemp alloca
+#pragma GCC poison atoi atol atoll atof tmpnam tempnam mktemp
