@@ -70,8 +70,8 @@ TEST(a_header_has_one_layout_and_comes_back_whole)
 TEST(only_known_frame_types_are_taken)
 {
 	is_refused((struct wire_header){.type = 0, .stream = 1}, "unknown frame type");
-	is_refused(
-		(struct wire_header){.type = WIRE_TYPE_COUNT, .stream = 1}, "unknown frame type");
+	is_refused((struct wire_header){.type = WIRE_TYPE_COUNT, .stream = 1},
+		"unknown frame type");
 	is_refused((struct wire_header){.type = 255, .stream = 1}, "unknown frame type");
 	for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_COUNT; type++) {
 		bool is_ours = type == WIRE_HELLO || type == WIRE_PING || type == WIRE_PONG ||
