@@ -89,8 +89,8 @@ enum cell_code cell_code_from_errno(int sys_errno)
 	}
 }
 
-static void fill(
-	struct cell_error *err, enum cell_code code, int sys_errno, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static void fill(struct cell_error *err, enum cell_code code,
+	int sys_errno, const char *fmt, va_list ap)
 {
 	err->code = code;
 	err->sys_errno = sys_errno;
@@ -98,8 +98,8 @@ static void fill(
 	err->backend[0] = '\0';
 	int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
 	if (sys_errno && n >= 0 && (size_t)n < sizeof err->msg)
-		(void)snprintf(
-			err->msg + n, sizeof err->msg - (size_t)n, ": %s", strerror(sys_errno));
+		(void)snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s",
+			strerror(sys_errno));
 }
 
 int cell_fail(struct cell_error *err, enum cell_code code, int sys_errno, const char *fmt, ...)
