@@ -14,7 +14,8 @@
 #include "guest/guest.h"
 #include "guest/keeper.h"
 
-struct guest guest = {.workspace = "/", .workspace_fd = -1, .spool_fd = -1, .null_fd = 0, .report_fd = -1};
+struct guest guest = {
+	.workspace = "/", .workspace_fd = -1, .spool_fd = -1, .null_fd = 0, .report_fd = -1};
 
 void guest_shutdown(struct stream *s)
 {
@@ -22,9 +23,7 @@ void guest_shutdown(struct stream *s)
 	loop_stop();
 }
 
-void guest_maybe_leave(void)
-{
-}
+void guest_maybe_leave(void) {}
 
 void guest_forget(const struct stream *s)
 {

@@ -29,7 +29,8 @@ extern "C" {
 
 struct cell;
 
-#define CELL_NAME_MAX 64 /* bytes, with the NUL: a-z 0-9 . _ -, beginning with a letter or digit \
+#define CELL_NAME_MAX \
+	64 /* bytes, with the NUL: a-z 0-9 . _ -, beginning with a letter or digit \
 			  */
 
 /* "0.1.0" */
@@ -77,7 +78,7 @@ struct cell_info {
 	int64_t guest_pid;
 	uint64_t created_unix_ms;
 	const char *const *labels; /* NULL-terminated */
-	const char *directory;     /* where its record, socket and spool are */
+	const char *directory;	   /* where its record, socket and spool are */
 };
 typedef int (*cell_info_fn)(const struct cell_info *info, void *user);
 /* All cells of this user's state directory. Clean-up of dead ones is cell_prune()'s. */
@@ -90,9 +91,9 @@ int cell_prune(cell_info_fn fn, void *user, struct cell_error *err);
 
 /* What the cell is, as its guest sees it. Strings are valid during the callback. */
 struct cell_platform {
-	const char *os;         /* "Linux" */
+	const char *os;		/* "Linux" */
 	const char *os_version; /* "Debian GNU/Linux 12 (bookworm)" */
-	const char *kernel;     /* release */
+	const char *kernel;	/* release */
 	const char *arch;
 	const char *hostname;
 	const char *workspace; /* as the cell sees it */

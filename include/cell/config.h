@@ -22,14 +22,14 @@ struct cell_config;
 struct cell_config_args {
 	const char *path;      /* an explicit file, over the discovered ones; NULL: none */
 	const char *directory; /* where discovery begins; NULL: the current directory */
-	bool no_files;         /* only `path` and what is set */
-	bool no_env;           /* ignore CELL_* variables */
+	bool no_files;	       /* only `path` and what is set */
+	bool no_env;	       /* ignore CELL_* variables */
 };
 
 /* Read, merge and validate all layers. An unknown key or a bad value is CELL_EINVAL with
  * "file:line:column: ..." and the nearest known key as the hint. */
-int cell_config_load(
-	const struct cell_config_args *args, struct cell_config **ret, struct cell_error *err);
+int cell_config_load(const struct cell_config_args *args, struct cell_config **ret,
+	struct cell_error *err);
 void cell_config_free(struct cell_config *cfg);
 
 /* Set one key over all layers: "limits.memory", "512m". `origin` names where it came from in errors

@@ -46,8 +46,8 @@ typedef int (*cell_data_fn)(const void *p, size_t n, void *user);
 typedef ssize_t (*cell_source_fn)(void *p, size_t n, void *user);
 typedef int (*cell_file_fn)(const struct cell_file_info *info, void *user);
 
-int cell_file_stat(
-	struct cell *c, const char *path, cell_file_fn fn, void *user, struct cell_error *err);
+int cell_file_stat(struct cell *c, const char *path, cell_file_fn fn, void *user,
+	struct cell_error *err);
 /* 1 or 0; negative on error. */
 int cell_file_exists(struct cell *c, const char *path, struct cell_error *err);
 /* From offset, at most limit bytes (0: to the end). Returns 0. */
@@ -70,12 +70,12 @@ int cell_file_write(struct cell *c, const char *path, uint32_t mode, uint32_t fl
 int cell_file_store(struct cell *c, const char *path, uint32_t mode, uint32_t flags, const void *p,
 	size_t n, struct cell_error *err);
 
-int cell_file_mkdir(
-	struct cell *c, const char *path, uint32_t mode, bool parents, struct cell_error *err);
+int cell_file_mkdir(struct cell *c, const char *path, uint32_t mode, bool parents,
+	struct cell_error *err);
 /* A directory needs recursive. */
 int cell_file_remove(struct cell *c, const char *path, bool recursive, struct cell_error *err);
-int cell_file_move(
-	struct cell *c, const char *from, const char *to, bool replace, struct cell_error *err);
+int cell_file_move(struct cell *c, const char *from, const char *to, bool replace,
+	struct cell_error *err);
 
 /* Entries below a directory, depth levels deep (1: itself only; 0: all), sorted by name within each
  * directory. */
@@ -88,11 +88,11 @@ int cell_file_glob(struct cell *c, const char *path, const char *pattern, uint32
 
 struct cell_grep_opts {
 	const char *pattern; /* POSIX extended regular expression, or */
-	bool is_fixed;       /* plain text */
+	bool is_fixed;	     /* plain text */
 	bool ignore_case;
 	const char *path; /* file or directory; NULL: workspace */
 	const char *glob; /* only files whose path matches; NULL: all */
-	uint32_t limit;   /* matches; 0: 1000 */
+	uint32_t limit;	  /* matches; 0: 1000 */
 };
 struct cell_grep_match {
 	const char *path;
@@ -113,10 +113,10 @@ int cell_file_edit(struct cell *c, const char *path, const void *old_text, size_
 
 /* A directory as a tar stream, out and in. In: entries stay below `path`; devices, absolute names
  * and links out are refused. */
-int cell_file_tar(
-	struct cell *c, const char *path, cell_data_fn fn, void *user, struct cell_error *err);
-int cell_file_untar(
-	struct cell *c, const char *path, cell_source_fn fn, void *user, struct cell_error *err);
+int cell_file_tar(struct cell *c, const char *path, cell_data_fn fn, void *user,
+	struct cell_error *err);
+int cell_file_untar(struct cell *c, const char *path, cell_source_fn fn, void *user,
+	struct cell_error *err);
 
 /* A file or directory between host and cell, whole. progress (may be NULL) is told the bytes moved
  * so far; a non-zero return stops it. Downloads never follow or create links out of dest. */

@@ -101,8 +101,8 @@ int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_op
 	if (!opts)
 		opts = &none;
 	if (strlen(id) >= CELL_EXEC_ID_MAX)
-		return cell_fail(
-			err, CELL_EINVAL, EINVAL, "attach to '%.64s...': the id is too long", id);
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"attach to '%.64s...': the id is too long", id);
 	(void)wire_put_str(&b, WIRE_T_ID, id);
 	(void)wire_put_u64(&b, WIRE_T_OUT_OFFSET, opts->out_offset);
 	(void)wire_put_u64(&b, WIRE_T_ERR_OFFSET, opts->err_offset);
@@ -219,16 +219,16 @@ static int next_event(struct cell_exec *x, int timeout_ms, bool stop_at_room,
 	}
 }
 
-int cell_exec_next(
-	struct cell_exec *x, int timeout_ms, struct cell_event *ret, struct cell_error *err)
+int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
+	struct cell_error *err)
 {
 	return next_event(x, timeout_ms, false, ret, err);
 }
 
 /* ---- to the command ---- */
 
-ssize_t cell_exec_write(
-	struct cell_exec *x, const void *p, size_t n, int timeout_ms, struct cell_error *err)
+ssize_t cell_exec_write(struct cell_exec *x, const void *p, size_t n, int timeout_ms,
+	struct cell_error *err)
 {
 	size_t done = 0;
 

@@ -27,8 +27,8 @@ static bool is_overridden(const char *variable, const char *const *later)
 	return false;
 }
 
-static int put_env(
-	const struct cell *c, const struct cell_exec_opts *o, struct buf *b, struct cell_error *err)
+static int put_env(const struct cell *c, const struct cell_exec_opts *o, struct buf *b,
+	struct cell_error *err)
 {
 	int r = 0;
 
@@ -62,8 +62,8 @@ static int put_command(const struct cell_exec_opts *o, struct buf *b, struct cel
 	return r;
 }
 
-static int put_rest(
-	const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b)
+static int put_rest(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet,
+	struct buf *b)
 {
 	uint64_t timeout_ms = o->timeout_ms ? o->timeout_ms : c->timeout_ms;
 	uint64_t keep = o->keep_bytes ? o->keep_bytes : c->is_ephemeral ? EPHEMERAL_KEEP : 0;

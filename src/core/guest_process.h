@@ -10,8 +10,8 @@
 #include "core/backend.h"
 
 struct guest_options {
-	const char *workspace;  /* as the guest sees it, absolute */
-	const char *spool;      /* directory for kept output, as the guest sees it; NULL: memory */
+	const char *workspace;	/* as the guest sees it, absolute */
+	const char *spool;	/* directory for kept output, as the guest sees it; NULL: memory */
 	const char *home, *tmp; /* NULL: the user's own */
 	const char *const *rlimits; /* "nofile=64", NULL-terminated; NULL: none */
 	/* Runs in the child just before exec, async-signal-safe code only; 0 or a negative errno.

@@ -17,9 +17,9 @@
 
 #include "base/cleanup.h"
 
-#define RX_MAX    (WIRE_HEADER_SIZE + WIRE_MAX_PAYLOAD + 256u * 1024)
+#define RX_MAX	  (WIRE_HEADER_SIZE + WIRE_MAX_PAYLOAD + 256u * 1024)
 #define RX_FIRST  4096u
-#define TX_MAX    (2 * WIRE_MAX_MESSAGE)
+#define TX_MAX	  (2 * WIRE_MAX_MESSAGE)
 #define INBOX_MAX (WIRE_MAX_WINDOW + 65536u)
 #define ACK_EVERY (WIRE_DEFAULT_WINDOW / 4)
 
@@ -231,8 +231,8 @@ static bool handle_quietly(struct link *l, const struct wire_header *h, const ui
 	} else if (is_for_caller(h->type)) {
 		return false;
 	} else if (h->type != WIRE_PONG && h->type != WIRE_EOF) {
-		break_link(
-			l, CELL_EPROTOCOL, EPROTO, "it sent a frame that only a client may send");
+		break_link(l, CELL_EPROTOCOL, EPROTO,
+			"it sent a frame that only a client may send");
 	}
 	return true;
 }
@@ -557,8 +557,8 @@ int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret, str
 	}
 }
 
-ssize_t link_send(
-	struct link_stream *s, const void *p, size_t n, int timeout_ms, struct cell_error *err)
+ssize_t link_send(struct link_stream *s, const void *p, size_t n, int timeout_ms,
+	struct cell_error *err)
 {
 	struct link *l = s->link;
 	uint64_t deadline = deadline_of(timeout_ms);
@@ -614,8 +614,8 @@ void link_set_send_offset(struct link_stream *s, uint64_t offset)
 	s->sent = s->sent_acked = offset;
 }
 
-int link_control(
-	struct link_stream *s, uint16_t op, const struct buf *fields, struct cell_error *err)
+int link_control(struct link_stream *s, uint16_t op, const struct buf *fields,
+	struct cell_error *err)
 {
 	uint8_t head[2];
 

@@ -49,16 +49,16 @@ struct link_event {
 };
 /* The next event of this stream, waiting up to timeout_ms (-1: forever) and serving all other
  * streams meanwhile. Taking DATA acknowledges it. -EPIPE with CELL_EGONE when the guest is gone. */
-int link_next(
-	struct link_stream *s, int timeout_ms, struct link_event *ret, struct cell_error *err);
+int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret,
+	struct cell_error *err);
 
 /* Send bytes on WIRE_CHAN_IN; returns how many the window took (waits up to timeout_ms for room for
  * at least one). 0 when the stream has ended meanwhile or nothing fitted in time. */
-ssize_t link_send(
-	struct link_stream *s, const void *p, size_t n, int timeout_ms, struct cell_error *err);
+ssize_t link_send(struct link_stream *s, const void *p, size_t n, int timeout_ms,
+	struct cell_error *err);
 int link_send_eof(struct link_stream *s, struct cell_error *err);
-int link_control(
-	struct link_stream *s, uint16_t op, const struct buf *fields, struct cell_error *err);
+int link_control(struct link_stream *s, uint16_t op, const struct buf *fields,
+	struct cell_error *err);
 /* Where the peer's stdin goes on, after an attach. */
 void link_set_send_offset(struct link_stream *s, uint64_t offset);
 

@@ -278,8 +278,8 @@ static int on_request(struct conn *c, const struct wire_header *h, const uint8_t
 static int on_data(struct conn *c, struct stream *s, uint64_t offset, const uint8_t *p, size_t n)
 {
 	if (s->job && job_input(s->job, s, offset, p, n) == -EPROTO) {
-		conn_abort(
-			c, "data: outside its window, with a gap, or for a stream that takes none");
+		conn_abort(c,
+			"data: outside its window, with a gap, or for a stream that takes none");
 		return -EPROTO;
 	}
 	return 0;

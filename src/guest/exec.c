@@ -89,8 +89,8 @@ static const uint16_t known_tags[] = {WIRE_T_ARG, WIRE_T_SHELL, WIRE_T_ENV, WIRE
 static int check_tags(const struct request *rq, const char *what, struct cell_error *err)
 {
 	unsigned tag = 0;
-	int r = wire_check(
-		rq->fields, rq->len, known_tags, sizeof known_tags / sizeof *known_tags, &tag);
+	int r = wire_check(rq->fields, rq->len, known_tags, sizeof known_tags / sizeof *known_tags,
+		&tag);
 
 	if (r == -EOPNOTSUPP) {
 		(void)cell_fail(err, CELL_ENOTSUP, EOPNOTSUPP,
@@ -117,8 +117,8 @@ static int read_strings(const struct request *rq, struct order *o, struct cell_e
 		if (f.tag != WIRE_T_ARG && f.tag != WIRE_T_SHELL && f.tag != WIRE_T_ENV)
 			continue;
 		if (o->argv.n + o->env.n > MAX_ARGS)
-			return cell_fail(
-				err, CELL_EINVAL, E2BIG, "exec: more than %u arguments", MAX_ARGS);
+			return cell_fail(err, CELL_EINVAL, E2BIG, "exec: more than %u arguments",
+				MAX_ARGS);
 		r = wire_field_str(&f, WIRE_MAX_MESSAGE, &s);
 		if (r == -EPROTO)
 			return cell_fail(err, CELL_EINVAL, EINVAL,
@@ -335,8 +335,8 @@ static int launch_job(struct job *j, const struct order *o, struct cell_error *e
 
 	if (r < 0) {
 		close_stdio(stdio);
-		return cell_fail_errno(
-			err, -r, o->flags & CELL_EXEC_TTY ? "open a terminal" : "open pipes");
+		return cell_fail_errno(err, -r,
+			o->flags & CELL_EXEC_TTY ? "open a terminal" : "open pipes");
 	}
 	const struct launch l = {
 		.number = j->number,

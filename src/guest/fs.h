@@ -18,7 +18,7 @@ struct fs_call {
 	uint16_t op;
 	const uint8_t *fields; /* of the request, checked to be a field list */
 	size_t fields_len;
-	int root_fd;           /* the workspace, O_PATH|O_DIRECTORY */
+	int root_fd;	       /* the workspace, O_PATH|O_DIRECTORY */
 	const char *root_path; /* as the cell sees it, absolute, no trailing slash (but "/") */
 	int in_fd;
 	int out_fd;

@@ -23,14 +23,14 @@
 #include "guest/ring.h"
 #include "wire/wire.h"
 
-#define GUEST_MAX_JOBS     1024        /* running at once */
-#define GUEST_MAX_FINISHED 128         /* remembered after their end */
+#define GUEST_MAX_JOBS	   1024	       /* running at once */
+#define GUEST_MAX_FINISHED 128	       /* remembered after their end */
 #define GUEST_DEFAULT_KEEP (16u << 20) /* output kept per stream of a command */
-#define GUEST_MAX_KEEP     (1u << 30)
-#define GUEST_GRACE_MS     2000  /* between TERM and KILL */
+#define GUEST_MAX_KEEP	   (1u << 30)
+#define GUEST_GRACE_MS	   2000	 /* between TERM and KILL */
 #define GUEST_GIVE_UP_MS   10000 /* of killing what does not die */
 #define GUEST_MAX_RLIMITS  16
-#define GUEST_TX_LIMIT     (2u << 20) /* replies a client may leave unread */
+#define GUEST_TX_LIMIT	   (2u << 20) /* replies a client may leave unread */
 
 struct conn;
 struct job;
@@ -64,14 +64,14 @@ struct stream_chan {
 struct stream {
 	uint32_t id;
 	struct conn *conn;
-	struct stream *next;      /* of the conn */
-	struct job *job;          /* what it looks at */
+	struct stream *next;	  /* of the conn */
+	struct job *job;	  /* what it looks at */
 	struct stream *next_peer; /* of the job */
 	struct stream_chan chan[WIRE_CHAN_COUNT];
 	uint64_t window;
 	bool is_holding;   /* the job may not run ahead of this reader's acknowledgements */
 	bool is_following; /* wait for more; else end at what is there */
-	bool has_stdin;    /* its DATA goes to the job */
+	bool has_stdin;	   /* its DATA goes to the job */
 };
 
 /* Close it: END with the fields in `end` (may be NULL), or silently when the client cancelled. */
@@ -123,13 +123,14 @@ struct job {
 	pid_t minder; /* keeper or worker process; 0 when reaped */
 	uint64_t started_unix_ms;
 	bool has_exited; /* exit is valid */
-	bool is_gone;    /* nothing of it is left */
+	bool is_oom;	 /* ended because the cell had no memory left */
+	bool is_gone;	 /* nothing of it is left */
 	struct job_exit exit;
 	struct job_chan out[2]; /* stdout, stderr */
-	struct source in;       /* stdin's write end, -1 when closed */
-	struct buf in_queue;    /* taken from the client, not yet by the command */
-	uint64_t in_taken;      /* bytes received */
-	uint64_t in_written;    /* bytes handed to the command */
+	struct source in;	/* stdin's write end, -1 when closed */
+	struct buf in_queue;	/* taken from the client, not yet by the command */
+	uint64_t in_taken;	/* bytes received */
+	uint64_t in_written;	/* bytes handed to the command */
 	bool in_eof;
 	int status_fd; /* a worker's reply */
 	struct stream *streams;

@@ -263,8 +263,8 @@ static void ack_input(struct job *j)
 	wire_u64_put(at, j->in_written);
 	for (struct stream *s = j->streams; s; s = s->next_peer) {
 		if (s->has_stdin)
-			(void)conn_send(
-				s->conn, WIRE_ACK, WIRE_CHAN_IN, s->id, at, sizeof at, NULL, 0);
+			(void)conn_send(s->conn, WIRE_ACK, WIRE_CHAN_IN, s->id, at, sizeof at, NULL,
+				0);
 	}
 }
 
@@ -437,7 +437,7 @@ void job_put_state(const struct job *j, struct buf *b)
 	(void)wire_put_u64(b, WIRE_T_EXIT_CODE, (uint64_t)(j->exit.timed_out ? 124 : code));
 	(void)wire_put_u64(b, WIRE_T_SIGNAL, WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);
 	(void)wire_put_u64(b, WIRE_T_TIMED_OUT, j->exit.timed_out);
-	(void)wire_put_u64(b, WIRE_T_OOM, 0);
+	(void)wire_put_u64(b, WIRE_T_OOM, j->is_oom);
 	(void)wire_put_u64(b, WIRE_T_CPU_NS, j->exit.cpu_ns);
 	(void)wire_put_u64(b, WIRE_T_MAX_RSS, j->exit.max_rss);
 	(void)wire_put_u64(b, WIRE_T_WALL_NS, j->exit.wall_ns);

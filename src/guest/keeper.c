@@ -337,8 +337,8 @@ static void drop_stale_signals(void)
 		;
 }
 
-void keeper_run(
-	const struct launch *l, struct keeper_slot *slot, int report_fd, int first_unneeded_fd)
+void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
+	int first_unneeded_fd)
 {
 	struct keeper k = {.l = l, .report_fd = report_fd, .start_ns = now_ns()};
 

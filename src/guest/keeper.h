@@ -62,8 +62,8 @@ void keeper_forget(pid_t pid);
 
 /* In the keeper's process. Runs the command and returns when nothing of it is left. fds from
  * first_unneeded_fd on are closed once the command has them. */
-void keeper_run(
-	const struct launch *l, struct keeper_slot *slot, int report_fd, int first_unneeded_fd);
+void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
+	int first_unneeded_fd);
 void keeper_close_from(int first);
 
 /* The value of SIGRTMIN, from the guest: a signal, and KEEPER_TREE. */

@@ -248,8 +248,8 @@ enum {
 	KEEPER_FIRST_OTHER_FD = 3
 };
 
-__attribute__((noreturn)) static void keeper_main(
-	const struct launch *first, struct keeper_slot *slot, int sock, int report_fd, pid_t parent)
+__attribute__((noreturn)) static void keeper_main(const struct launch *first,
+	struct keeper_slot *slot, int sock, int report_fd, pid_t parent)
 {
 	struct launch own = *first;
 	sigset_t all_signals;

@@ -19,16 +19,19 @@
 #include "base/cleanup.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/oom.h"
 
 struct guest guest = {
 	.workspace = "/", .workspace_fd = -1, .spool_fd = -1, .null_fd = -1, .report_fd = -1};
 
 static bool is_leaving;
+static int oom_eventfd = -1, oom_events_fd = -1;
 static struct stream *leaving_stream;
 
 static const char usage[] =
 	"usage: cell-guest (--fd N | --listen-fd N)... --workspace DIR [--spool DIR] [--home DIR]\n"
-	"                  [--tmp DIR] [--rlimit NAME=VALUE]...\n"
+	"                  [--tmp DIR] [--rlimit NAME=VALUE]... [--oom-eventfd N | --oom-events-fd "
+	"N]\n"
 	"The program inside a cell. It is started by Cell, not by hand.\n";
 
 __attribute__((noreturn)) static void die(const char *what, const char *name, int e)
@@ -147,6 +150,10 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd)
 			guest.home = value;
 		else if (strcmp(name, "--tmp") == 0)
 			guest.tmp = value;
+		else if (strcmp(name, "--oom-eventfd") == 0)
+			oom_eventfd = parse_fd(value);
+		else if (strcmp(name, "--oom-events-fd") == 0)
+			oom_events_fd = parse_fd(value);
 		else if (strcmp(name, "--rlimit") == 0)
 			add_rlimit(value);
 		else
@@ -210,6 +217,10 @@ int main(int argc, char **argv)
 		r = loop_init();
 	if (r == 0)
 		r = reaper_init();
+	if (r == 0 && oom_eventfd >= 0)
+		r = oom_watch_eventfd(oom_eventfd);
+	if (r == 0 && oom_events_fd >= 0)
+		r = oom_watch_events(oom_events_fd);
 	if (r == 0 && listen_fd >= 0)
 		r = conn_listen(listen_fd);
 	if (r == 0 && fd >= 0)

@@ -19,8 +19,8 @@ struct ring {
 	uint8_t *map; /* NULL until the first byte */
 	size_t size;
 	size_t allocated; /* of a file: bytes the disk has promised; grows in the first lap */
-	uint64_t head;    /* bytes ever written */
-	int fd;           /* backing file, or -1 */
+	uint64_t head;	  /* bytes ever written */
+	int fd;		  /* backing file, or -1 */
 };
 
 void ring_init(struct ring *r, size_t size);

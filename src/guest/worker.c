@@ -16,8 +16,8 @@ static void write_reply(int fd, int r, const struct fs_call *call, const struct 
 {
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
-	(void)wire_put_u64(
-		&b, WIRE_T_CODE, r < 0 ? (err->code ? err->code : CELL_EINTERNAL) : CELL_OK);
+	(void)wire_put_u64(&b, WIRE_T_CODE,
+		r < 0 ? (err->code ? err->code : CELL_EINTERNAL) : CELL_OK);
 	if (r < 0) {
 		(void)wire_put_u64(&b, WIRE_T_ERRNO, (uint64_t)-r);
 		(void)wire_put_str(&b, WIRE_T_MESSAGE, err->msg);
@@ -29,8 +29,8 @@ static void write_reply(int fd, int r, const struct fs_call *call, const struct 
 	(void)!write(fd, b.data, b.len);
 }
 
-__attribute__((noreturn)) static void worker_main(
-	const struct request *rq, int in, int out, int status)
+__attribute__((noreturn)) static void worker_main(const struct request *rq, int in, int out,
+	int status)
 {
 	static const struct sigaction by_default = {.sa_handler = SIG_DFL};
 	struct cell_error err = {0};

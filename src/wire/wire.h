@@ -17,31 +17,31 @@
 
 #include "base/buf.h"
 
-#define WIRE_VERSION     1
-#define WIRE_MAGIC       0x4c4c4543u /* "CELL" */
+#define WIRE_VERSION	 1
+#define WIRE_MAGIC	 0x4c4c4543u /* "CELL" */
 #define WIRE_HEADER_SIZE 12u
 
 /* Limits. Each side drops a peer that passes one. */
-#define WIRE_MAX_DATA       (128u * 1024)       /* bytes of data in one DATA frame */
+#define WIRE_MAX_DATA	    (128u * 1024)	/* bytes of data in one DATA frame */
 #define WIRE_MAX_PAYLOAD    (WIRE_MAX_DATA + 8) /* payload of any frame */
-#define WIRE_MAX_MESSAGE    (4u * 1024 * 1024)  /* a request put together from MORE frames */
-#define WIRE_MAX_STREAMS    1024u               /* open at once on one connection */
-#define WIRE_MAX_CLIENTS    256u                /* connections to one guest */
-#define WIRE_MAX_RECORD     (64u * 1024)        /* one record of a record stream */
-#define WIRE_MAX_REPLY      4096u               /* fields of an END of a file operation */
-#define WIRE_MAX_WINDOW     (8u * 1024 * 1024)
+#define WIRE_MAX_MESSAGE    (4u * 1024 * 1024)	/* a request put together from MORE frames */
+#define WIRE_MAX_STREAMS    1024u		/* open at once on one connection */
+#define WIRE_MAX_CLIENTS    256u		/* connections to one guest */
+#define WIRE_MAX_RECORD	    (64u * 1024)	/* one record of a record stream */
+#define WIRE_MAX_REPLY	    4096u		/* fields of an END of a file operation */
+#define WIRE_MAX_WINDOW	    (8u * 1024 * 1024)
 #define WIRE_DEFAULT_WINDOW (256u * 1024)
 #define WIRE_STDIN_WINDOW   (256u * 1024) /* taken by a guest unacknowledged */
 
 enum wire_type {
 	WIRE_HELLO = 1, /* both ways, first frame, stream 0: fields MAGIC VERSION ... */
-	WIRE_REQUEST,   /* client: opens the stream; u16 op, then fields; may have MORE */
-	WIRE_REPLY,     /* guest: fields; zero or more before END (the exec's STARTED) */
-	WIRE_DATA,      /* both: u64 offset, then bytes; `chan` says which channel */
-	WIRE_ACK,       /* both: u64 = all bytes of `chan` below it are consumed */
-	WIRE_EOF,       /* both: u64 = final length of `chan` */
-	WIRE_CONTROL,   /* client: u16 op (enum wire_control), then fields */
-	WIRE_END,       /* guest: closes the stream; fields CODE (0 is success) MESSAGE ... */
+	WIRE_REQUEST,	/* client: opens the stream; u16 op, then fields; may have MORE */
+	WIRE_REPLY,	/* guest: fields; zero or more before END (the exec's STARTED) */
+	WIRE_DATA,	/* both: u64 offset, then bytes; `chan` says which channel */
+	WIRE_ACK,	/* both: u64 = all bytes of `chan` below it are consumed */
+	WIRE_EOF,	/* both: u64 = final length of `chan` */
+	WIRE_CONTROL,	/* client: u16 op (enum wire_control), then fields */
+	WIRE_END,	/* guest: closes the stream; fields CODE (0 is success) MESSAGE ... */
 	WIRE_CANCEL, /* client: closes the stream, no END follows; an exec goes on, a file op stops
 		      */
 	WIRE_PING,   /* both, stream 0: answered by PONG with the same payload (<= 8 bytes) */
@@ -63,28 +63,28 @@ enum wire_chan {
 
 enum wire_op {
 	WIRE_OP_EXEC = 1, /* ARG... or SHELL, ENV... CWD USER ID FLAGS ... -> REPLY, DATA, END */
-	WIRE_OP_ATTACH,   /* ID OUT_OFFSET ERR_OFFSET FLAGS(1 hold, 2 no follow, 4 stdin) */
-	WIRE_OP_SIGNAL,   /* ID SIGNAL TREE */
-	WIRE_OP_PS,       /* a REPLY for each command */
+	WIRE_OP_ATTACH,	  /* ID OUT_OFFSET ERR_OFFSET FLAGS(1 hold, 2 no follow, 4 stdin) */
+	WIRE_OP_SIGNAL,	  /* ID SIGNAL TREE */
+	WIRE_OP_PS,	  /* a REPLY for each command */
 	WIRE_OP_INFO,
-	WIRE_OP_TOOLS,    /* NAME... PATH -> a REPLY for each: NAME PATH */
+	WIRE_OP_TOOLS,	  /* NAME... PATH -> a REPLY for each: NAME PATH */
 	WIRE_OP_SHUTDOWN, /* end every process, then the guest */
 
 	/* files: each runs in a worker process of the guest */
 	WIRE_OP_STAT = 32, /* PATH -> END with the file's fields */
-	WIRE_OP_READ,      /* PATH OFFSET LIMIT -> bytes on OUT */
-	WIRE_OP_WRITE,     /* PATH MODE FLAGS, bytes on IN -> END SIZE */
-	WIRE_OP_MKDIR,     /* PATH MODE FLAGS(1 = parents) */
-	WIRE_OP_REMOVE,    /* PATH FLAGS(1 = recursive) */
-	WIRE_OP_MOVE,      /* PATH TARGET FLAGS(1 = replace) */
-	WIRE_OP_LIST,      /* PATH DEPTH -> records of file fields */
-	WIRE_OP_GLOB,      /* PATH PATTERN LIMIT -> records; END TRUNCATED */
-	WIRE_OP_GREP,      /* PATH PATTERN GLOB LIMIT FLAGS(1 fixed, 2 ignore case) -> records
+	WIRE_OP_READ,	   /* PATH OFFSET LIMIT -> bytes on OUT */
+	WIRE_OP_WRITE,	   /* PATH MODE FLAGS, bytes on IN -> END SIZE */
+	WIRE_OP_MKDIR,	   /* PATH MODE FLAGS(1 = parents) */
+	WIRE_OP_REMOVE,	   /* PATH FLAGS(1 = recursive) */
+	WIRE_OP_MOVE,	   /* PATH TARGET FLAGS(1 = replace) */
+	WIRE_OP_LIST,	   /* PATH DEPTH -> records of file fields */
+	WIRE_OP_GLOB,	   /* PATH PATTERN LIMIT -> records; END TRUNCATED */
+	WIRE_OP_GREP,	   /* PATH PATTERN GLOB LIMIT FLAGS(1 fixed, 2 ignore case) -> records
 			      PATH LINE TEXT; END TRUNCATED */
-	WIRE_OP_EDIT,      /* PATH OLD NEW FLAGS(1 = all) -> END COUNT */
-	WIRE_OP_TAR,       /* PATH -> tar bytes on OUT */
-	WIRE_OP_UNTAR,     /* PATH, tar bytes on IN -> END COUNT */
-	WIRE_OP_WATCH,     /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
+	WIRE_OP_EDIT,	   /* PATH OLD NEW FLAGS(1 = all) -> END COUNT */
+	WIRE_OP_TAR,	   /* PATH -> tar bytes on OUT */
+	WIRE_OP_UNTAR,	   /* PATH, tar bytes on IN -> END COUNT */
+	WIRE_OP_WATCH,	   /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
 };
 
 /* EXEC's FLAGS: enum cell_exec_flags, and: */
@@ -102,11 +102,11 @@ enum wire_control {
 #define WIRE_CRITICAL 0x8000u
 enum wire_tag {
 	WIRE_T_MAGIC = 1,
-	WIRE_T_VERSION,  /* u64, highest spoken; the answer has the one to use */
+	WIRE_T_VERSION,	 /* u64, highest spoken; the answer has the one to use */
 	WIRE_T_SOFTWARE, /* "cell 0.1.0" */
-	WIRE_T_BOOT_ID,  /* random, new for each start of the guest */
-	WIRE_T_WINDOW,   /* u64: how much of each channel the sender of it takes unacknowledged */
-	WIRE_T_CODE,     /* enum cell_code */
+	WIRE_T_BOOT_ID,	 /* random, new for each start of the guest */
+	WIRE_T_WINDOW,	 /* u64: how much of each channel the sender of it takes unacknowledged */
+	WIRE_T_CODE,	 /* enum cell_code */
 	WIRE_T_ERRNO,
 	WIRE_T_MESSAGE,
 	WIRE_T_HINT,
@@ -136,7 +136,7 @@ enum wire_tag {
 	WIRE_T_IN_OFFSET,
 	WIRE_T_OUT_OLDEST,
 	WIRE_T_ERR_OLDEST,
-	WIRE_T_STATE,   /* enum cell_exec_state */
+	WIRE_T_STATE,	/* enum cell_exec_state */
 	WIRE_T_STARTED, /* unix ms */
 	WIRE_T_COMMAND,
 
@@ -232,5 +232,5 @@ int wire_check(const void *p, size_t len, const uint16_t *known, size_t n_known,
 /* Record streams: u32 length, then fields. wire_record_next gives 1 and the record when one is
  * complete at the front of the n bytes (*ret_used says how many it took), 0 when more bytes are
  * needed, -EPROTO when its length passes WIRE_MAX_RECORD. */
-int wire_record_next(
-	const uint8_t *p, size_t n, const uint8_t **ret, size_t *ret_len, size_t *ret_used);
+int wire_record_next(const uint8_t *p, size_t n, const uint8_t **ret, size_t *ret_len,
+	size_t *ret_used);
