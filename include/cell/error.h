@@ -20,7 +20,7 @@ enum cell_code {
 	CELL_EDENIED = 2,    /* policy, credentials or a wall forbid it        HTTP 403 */
 	CELL_ENOTFOUND = 3,  /* no such cell, exec, file, back end             HTTP 404 */
 	CELL_EEXISTS = 4,    /* the name is taken                              HTTP 409 */
-	CELL_EBUSY = 5,      /* wrong state for this call                      HTTP 409 */
+	CELL_EBUSY = 5,	     /* wrong state for this call                      HTTP 409 */
 	CELL_ETIMEOUT = 6,   /* the deadline passed                            HTTP 504 */
 	CELL_ENOTSUP = 7,    /* the back end cannot promise that               HTTP 501 */
 	CELL_EBACKEND = 8,   /* the engine or the kernel failed us             HTTP 502 */
@@ -35,9 +35,9 @@ enum cell_code {
 /* An error never allocates, so running out of memory can be reported like anything else. */
 struct cell_error {
 	enum cell_code code;
-	int sys_errno;    /* 0 if none */
-	char msg[400];    /* what was attempted and what went wrong */
-	char hint[300];   /* what would help; empty if nothing is known to */
+	int sys_errno;	  /* 0 if none */
+	char msg[400];	  /* what was attempted and what went wrong */
+	char hint[300];	  /* what would help; empty if nothing is known to */
 	char backend[32]; /* which back end, when one was involved */
 };
 

@@ -9,12 +9,11 @@
 #ifndef CELL_EXEC_H
 #define CELL_EXEC_H
 
+#include <cell/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include <cell/error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,18 +34,18 @@ enum cell_exec_flags {
 
 /* Zeroed means default. Pointers are borrowed for the call. */
 struct cell_exec_opts {
-	const char *const *argv;  /* NULL-terminated; or */
-	const char *shell;	  /* a command line for /bin/sh -c */
-	const char *id;		  /* the caller's own id for it (A-Za-z0-9._-); a second start with
-				     the same id is CELL_EEXISTS, so a retry never runs twice */
-	const char *cwd;	  /* relative to the workspace, or absolute in the cell */
-	const char *const *env;	  /* "K=V" over the cell's own, NULL-terminated */
-	const char *user;	  /* name or uid[:gid] in the cell */
-	uint32_t flags;		  /* enum cell_exec_flags */
-	uint16_t rows, cols;	  /* of the terminal */
-	uint64_t timeout_ms;	  /* 0: the spec's; TERM, 2 s, then KILL of every descendant */
-	uint64_t keep_bytes;	  /* output kept for later readers, per stream; 0: default */
-	size_t max_output;	  /* cell_run: bytes collected per stream; 0: 1 MiB */
+	const char *const *argv; /* NULL-terminated; or */
+	const char *shell;	 /* a command line for /bin/sh -c */
+	const char *id;		 /* the caller's own id for it (A-Za-z0-9._-); a second start with
+				    the same id is CELL_EEXISTS, so a retry never runs twice */
+	const char *cwd;	 /* relative to the workspace, or absolute in the cell */
+	const char *const *env;	 /* "K=V" over the cell's own, NULL-terminated */
+	const char *user;	 /* name or uid[:gid] in the cell */
+	uint32_t flags;		 /* enum cell_exec_flags */
+	uint16_t rows, cols;	 /* of the terminal */
+	uint64_t timeout_ms;	 /* 0: the spec's; TERM, 2 s, then KILL of every descendant */
+	uint64_t keep_bytes;	 /* output kept for later readers, per stream; 0: default */
+	size_t max_output;	 /* cell_run: bytes collected per stream; 0: 1 MiB */
 };
 
 struct cell_usage {
@@ -57,9 +56,9 @@ struct cell_usage {
 
 /* How a command ended. */
 struct cell_exit {
-	int exit_code;	/* 0..255 as a shell would say it: 124 timed out, 126 not executable,
-			   127 not found, 128+n killed by signal n */
-	int signal;	/* 0, or what killed it */
+	int exit_code; /* 0..255 as a shell would say it: 124 timed out, 126 not executable,
+			  127 not found, 128+n killed by signal n */
+	int signal;    /* 0, or what killed it */
 	bool timed_out;
 	bool oom;
 	struct cell_usage usage;
@@ -68,7 +67,7 @@ struct cell_exit {
 struct cell_result {
 	char id[CELL_EXEC_ID_MAX];
 	struct cell_exit exit;
-	char *out, *err;	       /* collected, NUL-terminated behind their length */
+	char *out, *err; /* collected, NUL-terminated behind their length */
 	size_t out_len, err_len;
 	uint64_t out_bytes, err_bytes; /* written by the command in all */
 	bool truncated;		       /* more was written than was collected */
@@ -111,12 +110,12 @@ struct cell_event {
 	int stream;	     /* 1 stdout, 2 stderr */
 	const uint8_t *data; /* valid until the next call on this cell */
 	size_t len;
-	uint64_t offset;     /* of data[0] in its stream */
+	uint64_t offset; /* of data[0] in its stream */
 	struct cell_exit exit;
 };
 
-/* The next event. timeout_ms: -1 waits, 0 polls. 0 with NONE when nothing came in time. After EXIT or
- * END the stream is over: further calls give NONE. */
+/* The next event. timeout_ms: -1 waits, 0 polls. 0 with NONE when nothing came in time. After EXIT
+ * or END the stream is over: further calls give NONE. */
 int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
 	struct cell_error *err);
 
@@ -149,7 +148,7 @@ struct cell_exec_info {
 	int64_t pid; /* as the guest sees it */
 	bool is_tty;
 	uint64_t started_unix_ms;
-	struct cell_exit exit; /* when not RUNNING */
+	struct cell_exit exit;		 /* when not RUNNING */
 	uint64_t out_bytes, err_bytes;	 /* written so far */
 	uint64_t out_oldest, err_oldest; /* oldest offset still kept */
 };

@@ -9,12 +9,11 @@
 #ifndef CELL_FILE_H
 #define CELL_FILE_H
 
+#include <cell/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include <cell/error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,7 +41,8 @@ struct cell_file_info {
 
 /* Bytes as they come. A non-zero return stops the transfer and is returned. */
 typedef int (*cell_data_fn)(const void *p, size_t n, void *user);
-/* Give up to n bytes: how many, 0 at the end, negative errno to give up (nothing is written then). */
+/* Give up to n bytes: how many, 0 at the end, negative errno to give up (nothing is written then).
+ */
 typedef ssize_t (*cell_source_fn)(void *p, size_t n, void *user);
 typedef int (*cell_file_fn)(const struct cell_file_info *info, void *user);
 
@@ -53,7 +53,8 @@ int cell_file_exists(struct cell *c, const char *path, struct cell_error *err);
 /* From offset, at most limit bytes (0: to the end). Returns 0. */
 int cell_file_read(struct cell *c, const char *path, uint64_t offset, uint64_t limit,
 	cell_data_fn fn, void *user, struct cell_error *err);
-/* Whole file into memory; -EFBIG past max. *ret is NUL-terminated behind its length; caller frees. */
+/* Whole file into memory; -EFBIG past max. *ret is NUL-terminated behind its length; caller frees.
+ */
 int cell_file_load(struct cell *c, const char *path, size_t max, char **ret, size_t *ret_len,
 	struct cell_error *err);
 
@@ -89,9 +90,9 @@ struct cell_grep_opts {
 	const char *pattern; /* POSIX extended regular expression, or */
 	bool is_fixed;	     /* plain text */
 	bool ignore_case;
-	const char *path;    /* file or directory; NULL: workspace */
-	const char *glob;    /* only files whose path matches; NULL: all */
-	uint32_t limit;	     /* matches; 0: 1000 */
+	const char *path; /* file or directory; NULL: workspace */
+	const char *glob; /* only files whose path matches; NULL: all */
+	uint32_t limit;	  /* matches; 0: 1000 */
 };
 struct cell_grep_match {
 	const char *path;
@@ -117,8 +118,8 @@ int cell_file_tar(struct cell *c, const char *path, cell_data_fn fn, void *user,
 int cell_file_untar(struct cell *c, const char *path, cell_source_fn fn, void *user,
 	struct cell_error *err);
 
-/* A file or directory between host and cell, whole. progress (may be NULL) is told the bytes moved so
- * far; a non-zero return stops it. Downloads never follow or create links out of dest. */
+/* A file or directory between host and cell, whole. progress (may be NULL) is told the bytes moved
+ * so far; a non-zero return stops it. Downloads never follow or create links out of dest. */
 typedef int (*cell_progress_fn)(uint64_t bytes, void *user);
 int cell_file_upload(struct cell *c, const char *host_path, const char *path,
 	cell_progress_fn progress, void *user, struct cell_error *err);

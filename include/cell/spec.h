@@ -78,8 +78,8 @@ struct cell_spec {
 	size_t n_mounts;
 	const char *const *env; /* "K=V", NULL-terminated: for every command in the cell */
 	enum cell_env_from env_from;
-	const char *cwd;  /* default directory of commands, relative to the workspace */
-	const char *user; /* default user of commands */
+	const char *cwd;     /* default directory of commands, relative to the workspace */
+	const char *user;    /* default user of commands */
 	uint64_t timeout_ms; /* default deadline of commands; 0: none */
 	struct cell_limits limits;
 	enum cell_resource_model resources;

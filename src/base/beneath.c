@@ -287,8 +287,8 @@ int beneath_open(int root_fd, const char *path, int flags, mode_t mode)
 }
 
 /* Split off the last component: *ret_dir_len bytes of path are the directory (0: the root). */
-static int split_last(
-	const char *path, size_t *ret_dir_len, char name[NAME_MAX + 1], bool *ret_has_slash)
+static int split_last(const char *path, size_t *ret_dir_len, char name[NAME_MAX + 1],
+	bool *ret_has_slash)
 {
 	size_t end = strlen(path);
 	size_t whole = end;

@@ -20,9 +20,9 @@
 
 /* How to resolve. Both ways answer alike; the second is for kernels and filters without openat2. */
 enum beneath_way {
-	BENEATH_AUTO,    /* openat2, or our own walk where it is missing */
+	BENEATH_AUTO,	 /* openat2, or our own walk where it is missing */
 	BENEATH_OPENAT2, /* -ENOSYS where it is missing */
-	BENEATH_WALK,    /* component by component */
+	BENEATH_WALK,	 /* component by component */
 };
 /* For tests: process-wide. */
 void beneath_set_way(enum beneath_way way);

@@ -10,7 +10,7 @@
 enum op {
 	OP_BYTE,     /* this byte */
 	OP_NAME,     /* the first byte of a character, not '/' */
-	OP_SET,      /* a byte of a set */
+	OP_SET,	     /* a byte of a set */
 	OP_TAIL,     /* loops on UTF-8 continuation bytes */
 	OP_STAR,     /* loops on all but '/' */
 	OP_GLOBSTAR, /* loops on everything */
@@ -128,7 +128,7 @@ static const char *closing_brace(const char *p)
 
 /* A brace while it is open. Its alternatives: SPLIT to the next one, the text, JUMP to the end. */
 struct brace {
-	size_t split;      /* of the alternative being read */
+	size_t split;	   /* of the alternative being read */
 	size_t first_jump; /* JUMPs to the end are chained through `to`; 0: none */
 };
 

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-#define SLOTS    8
+#define SLOTS	 8
 #define ATTEMPTS 64
 
 /* Remove `name` if its writer is dead. The lock is on the file, so whoever holds it here is the

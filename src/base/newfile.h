@@ -14,8 +14,8 @@
 #define NEWFILE_PREFIX ".cell-partial-"
 
 struct newfile {
-	int dir_fd;                            /* borrowed */
-	int fd;                                /* write to it; -1 when there is none */
+	int dir_fd;			       /* borrowed */
+	int fd;				       /* write to it; -1 when there is none */
 	char temp[sizeof NEWFILE_PREFIX + 24]; /* its name while it has one, else "" */
 };
 

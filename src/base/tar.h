@@ -16,8 +16,8 @@
 
 #include "base/buf.h"
 
-#define TAR_BLOCK         512u
-#define TAR_MAX_NAME      65536u        /* bytes of a name or link target */
+#define TAR_BLOCK	  512u
+#define TAR_MAX_NAME	  65536u	/* bytes of a name or link target */
 #define TAR_MAX_EXTENSION (256u * 1024) /* bytes of a pax header */
 
 enum tar_type {
@@ -31,11 +31,11 @@ enum tar_type {
 };
 
 struct tar_entry {
-	char type;        /* enum tar_type, or what the archive says */
+	char type;	  /* enum tar_type, or what the archive says */
 	const char *name; /* no trailing slash, but "" is possible when read */
 	const char *link; /* target of a link, else "" */
-	uint64_t size;    /* of the data that follows; 0 unless a file */
-	uint32_t mode;    /* permission bits with set-id and sticky */
+	uint64_t size;	  /* of the data that follows; 0 unless a file */
+	uint32_t mode;	  /* permission bits with set-id and sticky */
 	uint64_t uid, gid;
 	int64_t mtime_ns;
 };

@@ -206,8 +206,8 @@ static int take_records(struct tar_reader *r, struct extension *x)
 		const char *equals = memchr(key, '=', (size_t)(end - key));
 		if (!equals)
 			return bad(r, "an extended header is malformed");
-		int e = take_record(
-			r, x, key, (size_t)(equals - key), equals + 1, (size_t)(end - equals - 1));
+		int e = take_record(r, x, key, (size_t)(equals - key), equals + 1,
+			(size_t)(end - equals - 1));
 		if (e < 0)
 			return e;
 		p += len;
@@ -256,8 +256,8 @@ static int take_header_name(struct tar_reader *r, const uint8_t *h)
 	return e < 0 ? e : buf_add(&r->name, h, strnlen((const char *)h, 100));
 }
 
-static int fill_entry(
-	struct tar_reader *r, const uint8_t *h, const struct extension *x, struct tar_entry *e)
+static int fill_entry(struct tar_reader *r, const uint8_t *h, const struct extension *x,
+	struct tar_entry *e)
 {
 	int64_t mode, uid, gid, size, mtime;
 	int err = 0;

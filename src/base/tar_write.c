@@ -7,7 +7,7 @@
 #include "base/tar.h"
 
 #define NS_PER_S   1000000000
-#define OCTAL_7    07777777ull
+#define OCTAL_7	   07777777ull
 #define OCTAL_11   077777777777ull
 #define NAME_FIELD 100
 
@@ -66,8 +66,8 @@ static int write_header(struct tar_writer *w, char type, const char *name, const
 	put_octal(h + 108, 7, e->uid <= OCTAL_7 ? e->uid : 0);
 	put_octal(h + 116, 7, e->gid <= OCTAL_7 ? e->gid : 0);
 	put_octal(h + 124, 11, size <= OCTAL_11 ? size : 0);
-	put_octal(
-		h + 136, 11, mtime_s >= 0 && (uint64_t)mtime_s <= OCTAL_11 ? (uint64_t)mtime_s : 0);
+	put_octal(h + 136, 11,
+		mtime_s >= 0 && (uint64_t)mtime_s <= OCTAL_11 ? (uint64_t)mtime_s : 0);
 	memset(h + 148, ' ', 8);
 	h[156] = type;
 	put_text(h + 157, link);

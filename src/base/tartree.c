@@ -60,8 +60,8 @@ static int write_file(struct tar_writer *w, const struct treewalk_entry *e, int 
 {
 	struct tar_entry t;
 	struct stat st;
-	auto_fd int fd = openat(
-		e->dir_fd, e->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_fd int fd = openat(e->dir_fd, e->name,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	/* ENOENT, ELOOP: it vanished or became a link since it was seen. */
 	if (fd < 0)
@@ -110,8 +110,8 @@ static int write_one(struct tar_writer *w, const struct treewalk_entry *e, int d
 	return tar_write_entry(w, &t);
 }
 
-int tartree_write(
-	int dir_fd, const char *what, struct tar_writer *w, int data_fd, struct cell_error *err)
+int tartree_write(int dir_fd, const char *what, struct tar_writer *w, int data_fd,
+	struct cell_error *err)
 {
 	auto_(walk_freep) struct treewalk *walk = NULL;
 	struct treewalk_entry e;

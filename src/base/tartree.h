@@ -12,5 +12,5 @@
 /* dir_fd (O_PATH will do) is borrowed; `what` names it in errors. The end mark is written. data_fd:
  * where w's bytes end up when that is a file descriptor file data may be spliced into, else -1. A
  * negative return of w's own function is returned with err set. */
-int tartree_write(
-	int dir_fd, const char *what, struct tar_writer *w, int data_fd, struct cell_error *err);
+int tartree_write(int dir_fd, const char *what, struct tar_writer *w, int data_fd,
+	struct cell_error *err);

@@ -14,11 +14,11 @@
 #include "base/topk.h"
 
 /* All levels together stay below about BUDGET_BYTES + TREEWALK_MAX_DEPTH * BATCH_MIN_BYTES. */
-#define BUDGET_BYTES    (8u << 20)
+#define BUDGET_BYTES	(8u << 20)
 #define BATCH_MAX_BYTES (4u << 20)
 #define BATCH_MIN_BYTES (16u << 10)
 #define BATCH_MAX_NAMES (1u << 16)
-#define NAME_OVERHEAD   (sizeof(struct name_item) + 32) /* the pointer and malloc's own */
+#define NAME_OVERHEAD	(sizeof(struct name_item) + 32) /* the pointer and malloc's own */
 
 struct name_item {
 	struct topk_item item;
@@ -30,8 +30,8 @@ struct level {
 	dev_t dev;
 	size_t path_len; /* of the directory, with its slash */
 	struct topk batch;
-	size_t next;       /* in batch */
-	char *after;       /* names up to this one were given; NULL: none */
+	size_t next;	   /* in batch */
+	char *after;	   /* names up to this one were given; NULL: none */
 	bool is_last_pass; /* the batch reaches the directory's end */
 };
 

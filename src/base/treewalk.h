@@ -18,7 +18,7 @@
 
 enum treewalk_type {
 	TREEWALK_ENTRY = 1, /* a file, link, directory ... */
-	TREEWALK_LEAVE,     /* a directory, after all that is in it */
+	TREEWALK_LEAVE,	    /* a directory, after all that is in it */
 	TREEWALK_FAILED,    /* a directory, given before as ENTRY, that cannot be gone into */
 };
 
@@ -32,10 +32,10 @@ struct treewalk_entry {
 	enum treewalk_type type;
 	const char *path; /* relative to the start */
 	const char *name; /* the last component */
-	int dir_fd;       /* the directory it is in: borrowed */
-	struct stat st;   /* of the entry itself, not of a link's target */
-	unsigned depth;   /* 1: directly in the start */
-	int error;        /* of FAILED: errno; EOVERFLOW when what is in it would lie deeper than
+	int dir_fd;	  /* the directory it is in: borrowed */
+	struct stat st;	  /* of the entry itself, not of a link's target */
+	unsigned depth;	  /* 1: directly in the start */
+	int error;	  /* of FAILED: errno; EOVERFLOW when what is in it would lie deeper than
 			     TREEWALK_MAX_DEPTH or have a path over TREEWALK_MAX_PATH */
 };
 

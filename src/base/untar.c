@@ -14,7 +14,7 @@
 #include "base/fdcopy.h"
 #include "base/newfile.h"
 
-#define REFUSED  1 /* the entry is passed over; why is in the struct */
+#define REFUSED	 1 /* the entry is passed over; why is in the struct */
 #define NS_PER_S INT64_C(1000000000)
 #define PATH_CAP 4096
 
@@ -28,7 +28,7 @@ struct level {
 
 struct untar {
 	struct level levels[UNTAR_MAX_DEPTH + 1];
-	size_t n;            /* levels[n - 1] is where we are */
+	size_t n;	     /* levels[n - 1] is where we are */
 	char path[PATH_CAP]; /* of levels[n - 1] */
 	const char *why;     /* of REFUSED */
 };
@@ -320,8 +320,8 @@ static int make_directory(struct untar *u, const struct tar_entry *e, const char
 	return r;
 }
 
-static int take_entry(
-	struct untar *u, struct tar_reader *in, const struct tar_entry *e, uint64_t *bytes)
+static int take_entry(struct untar *u, struct tar_reader *in, const struct tar_entry *e,
+	uint64_t *bytes)
 {
 	char name[PATH_CAP];
 	int r = clean_name(u, e->name, name);
@@ -394,6 +394,6 @@ int untar(struct tar_reader *in, int dir_fd, uint64_t max_entries, struct untar_
 	r = cell_fail(err, CELL_EDENIED, 0, "unpack the archive: %llu of %llu entries refused: %s",
 		(unsigned long long)res.refused, (unsigned long long)(res.entries + res.refused),
 		first);
-	return cell_error_hint(
-		err, r, "everything else was taken out; remove or change that entry in the source");
+	return cell_error_hint(err, r,
+		"everything else was taken out; remove or change that entry in the source");
 }

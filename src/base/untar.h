@@ -19,7 +19,7 @@
 #include "base/tar.h"
 
 #define UNTAR_MAX_ENTRIES 4000000u
-#define UNTAR_MAX_DEPTH   256
+#define UNTAR_MAX_DEPTH	  256
 
 struct untar_result {
 	uint64_t entries; /* taken out */

@@ -4,8 +4,8 @@
  * guest in it, and hands back a byte stream. Everything else (commands, files, kernels) is the
  * guest's and is written once.
  *
- * To add one: copy backends/null/, fill the slots, add its name in meson.build, pass the conformance
- * suite. docs/backend-guide.md walks through it.
+ * To add one: copy backends/null/, fill the slots, add its name in meson.build, pass the
+ * conformance suite. docs/backend-guide.md walks through it.
  */
 #pragma once
 #include <stdbool.h>
@@ -20,7 +20,8 @@ struct cell;
 
 /* What probe() finds. It starts as "usable, with everything declared". */
 struct cell_probe {
-	const struct cell_backend *const *chain; /* this back end, then what it wraps; NULL at the end */
+	const struct cell_backend *const
+		*chain; /* this back end, then what it wraps; NULL at the end */
 	bool is_usable;
 	char reason[240]; /* when not usable: why, and what would help */
 	char fix[240];
@@ -30,9 +31,9 @@ struct cell_probe {
 };
 
 /* Every call may block; none is made from an event loop. Slots marked * are mandatory, a NULL slot
- * means "not supported". Inputs are borrowed. A back end keeps what it must remember across processes
- * with cell_note_set() (strings, saved in the cell's record) and finds it again with cell_note():
- * open_guest and destroy run in other processes than create did, after crashes too. */
+ * means "not supported". Inputs are borrowed. A back end keeps what it must remember across
+ * processes with cell_note_set() (strings, saved in the cell's record) and finds it again with
+ * cell_note(): open_guest and destroy run in other processes than create did, after crashes too. */
 struct cell_backend {
 	const char *name;    /* * the word after --backend */
 	const char *summary; /* * one line for `cell backends` */
@@ -52,8 +53,8 @@ struct cell_backend {
 	/* * A connected stream to the guest, owned by the caller, CLOEXEC. Called once after create
 	 * and once for each reopen; may be called several times at once. */
 	int (*open_guest)(struct cell *c, struct cell_error *err);
-	/* * End everything and remove everything. Idempotent; works on a half-made cell and from the
-	 * record alone. */
+	/* * End everything and remove everything. Idempotent; works on a half-made cell and from
+	 * the record alone. */
 	int (*destroy)(struct cell *c, struct cell_error *err);
 	/* Is the place still there? NULL: the core asks the guest's pid. */
 	bool (*is_alive)(struct cell *c);
@@ -93,10 +94,12 @@ int cell_next_destroy(struct cell *c, struct cell_error *err);
 bool cell_next_is_alive(struct cell *c);
 void cell_next_detach(struct cell *c);
 
-const char *cell_directory(const struct cell *c); /* its own, 0700, removed by the core after destroy */
+const char *cell_directory(const struct cell
+		*c); /* its own, 0700, removed by the core after destroy */
 int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
-/* Remember a string; saved in the record by the core after create, and by cell_note_save at once. */
+/* Remember a string; saved in the record by the core after create, and by cell_note_save at once.
+ */
 int cell_note_set(struct cell *c, const char *key, const char *value, struct cell_error *err);
 int cell_note_set_int(struct cell *c, const char *key, int64_t value, struct cell_error *err);
 const char *cell_note(const struct cell *c, const char *key); /* NULL if absent */

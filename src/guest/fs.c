@@ -62,8 +62,8 @@ int fs_run(struct fs_call *call, struct cell_error *err)
 		return cell_fail(err, CELL_ENOTSUP, 0,
 			"%s: the request asks for %u, not known here", op->name, tag);
 	if (r < 0)
-		return cell_fail(
-			err, CELL_EPROTOCOL, 0, "%s: the request is no field list", op->name);
+		return cell_fail(err, CELL_EPROTOCOL, 0, "%s: the request is no field list",
+			op->name);
 	if (fs_get_u64(call, WIRE_T_FLAGS, 0) & ~(uint64_t)op->flags)
 		return cell_fail(err, CELL_ENOTSUP, 0, "%s: unknown flags %#llx", op->name,
 			(unsigned long long)fs_get_u64(call, WIRE_T_FLAGS, 0));

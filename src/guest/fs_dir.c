@@ -182,8 +182,8 @@ int fs_move(struct fs_call *call, struct cell_error *err)
 	if (r < 0)
 		return r;
 	if (!wire_find(call->fields, call->fields_len, WIRE_T_TARGET, &f))
-		return cell_fail(
-			err, CELL_EINVAL, 0, "move '%.256s': where to is not said", from.text);
+		return cell_fail(err, CELL_EINVAL, 0, "move '%.256s': where to is not said",
+			from.text);
 	auto_fd int from_dir = open_entry(call, "move", from.text, from_name, err);
 	if (from_dir < 0)
 		return from_dir;
@@ -195,8 +195,8 @@ int fs_move(struct fs_call *call, struct cell_error *err)
 	else
 		r = rename_new(from_dir, from_name, to_dir, to_name);
 	if (r == -EXDEV) {
-		r = cell_fail(
-			err, CELL_ENOTSUP, EXDEV, "move '%.150s' to '%.150s'", from.text, to.text);
+		r = cell_fail(err, CELL_ENOTSUP, EXDEV, "move '%.150s' to '%.150s'", from.text,
+			to.text);
 		return cell_error_hint(err, r,
 			"they lie on different file systems of the cell: copy and remove instead");
 	}

@@ -14,7 +14,7 @@
 #include "guest/fs_op.h"
 
 #define WINDOW_MIN (128u * 1024)
-#define OUT_MAX    (64u * 1024)
+#define OUT_MAX	   (64u * 1024)
 
 struct edit {
 	int in_fd;

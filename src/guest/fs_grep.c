@@ -14,8 +14,8 @@
 #include "base/globmatch.h"
 #include "guest/fs_op.h"
 
-#define WINDOW       (64u * 1024)
-#define OVERLAP      4096u
+#define WINDOW	     (64u * 1024)
+#define OVERLAP	     4096u
 #define TEXT_MAX     4096u /* of a line, in the answer */
 #define BINARY_LOOK  8192u
 #define PATTERN_MAX  4096u
@@ -302,8 +302,8 @@ int fs_grep(struct fs_call *call, struct cell_error *err)
 	g.left = limit ? limit : FS_DEFAULT_LIMIT;
 	int r = fs_get_path(call, WIRE_T_PATH, "grep", &path, err);
 	if (r == 0)
-		r = fs_get_text(
-			call, WIRE_T_PATTERN, PATTERN_MAX, "grep", "pattern", &g.pattern, err);
+		r = fs_get_text(call, WIRE_T_PATTERN, PATTERN_MAX, "grep", "pattern", &g.pattern,
+			err);
 	if (r == 0)
 		r = compile(&g, err);
 	if (r == 0)

@@ -43,8 +43,8 @@ int fs_get_path(const struct fs_call *call, unsigned tag, const char *verb, stru
 			cell_fail(err, CELL_EINVAL, 0, "%s: the path is empty", verb),
 			"the workspace itself is '.'");
 	if (f.len > BENEATH_PATH_MAX)
-		return cell_fail(
-			err, CELL_EINVAL, ENAMETOOLONG, "%s: the path has %u bytes", verb, f.len);
+		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "%s: the path has %u bytes", verb,
+			f.len);
 	if (memchr(f.p, 0, f.len))
 		return cell_fail(err, CELL_EINVAL, 0, "%s: the path has a NUL byte", verb);
 	memcpy(given, f.p, f.len);
@@ -77,16 +77,16 @@ int fs_get_text(const struct fs_call *call, unsigned tag, size_t max, const char
 	return 0;
 }
 
-int fs_open_dir(
-	const struct fs_call *call, const char *verb, const char *path, struct cell_error *err)
+int fs_open_dir(const struct fs_call *call, const char *verb, const char *path,
+	struct cell_error *err)
 {
 	int fd = beneath_open(call->root_fd, path, O_PATH | O_DIRECTORY, 0);
 
 	return fd < 0 ? fs_fail(err, fd, verb, path) : fd;
 }
 
-int fs_check_regular(
-	const struct stat *st, const char *verb, const char *path, struct cell_error *err)
+int fs_check_regular(const struct stat *st, const char *verb, const char *path,
+	struct cell_error *err)
 {
 	if (S_ISREG(st->st_mode))
 		return 0;
@@ -109,8 +109,8 @@ int fs_file_open(const struct fs_call *call, const char *verb, const char *path,
 	int r = fs_check_regular(&ret->st, verb, path, err);
 	if (r < 0)
 		return r;
-	ret->fd = openat(
-		ret->dir_fd, ret->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	ret->fd = openat(ret->dir_fd, ret->name,
+		flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
 		return fs_fail(err, -errno, verb, path);
 	return fs_check_regular(&ret->st, verb, path, err);
@@ -133,8 +133,8 @@ static enum cell_file_type type_of(mode_t mode)
 	return S_ISLNK(mode) ? CELL_FILE_SYMLINK : CELL_FILE_OTHER;
 }
 
-int fs_put_file(
-	struct buf *b, const char *path, const struct stat *st, int dir_fd, const char *name)
+int fs_put_file(struct buf *b, const char *path, const struct stat *st, int dir_fd,
+	const char *name)
 {
 	int64_t mtime_ns = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
 	int r = wire_put_str(b, WIRE_T_PATH, path);

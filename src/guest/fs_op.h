@@ -29,8 +29,8 @@ int fs_get_text(const struct fs_call *call, unsigned tag, size_t max, const char
 int fs_fail(struct cell_error *err, int r, const char *verb, const char *path);
 
 /* A directory of the workspace, O_PATH. Links below the workspace are followed. */
-int fs_open_dir(
-	const struct fs_call *call, const char *verb, const char *path, struct cell_error *err);
+int fs_open_dir(const struct fs_call *call, const char *verb, const char *path,
+	struct cell_error *err);
 
 /* A regular file, links below the workspace followed, with the directory it truly is in. Nothing
  * but a regular file is ever opened. */
@@ -48,12 +48,12 @@ int fs_file_open(const struct fs_call *call, const char *verb, const char *path,
 	struct fs_file *ret, struct cell_error *err);
 void fs_file_done(struct fs_file *f);
 /* 0 when it is a regular file, else the error for it. */
-int fs_check_regular(
-	const struct stat *st, const char *verb, const char *path, struct cell_error *err);
+int fs_check_regular(const struct stat *st, const char *verb, const char *path,
+	struct cell_error *err);
 
 /* The fields of one file. The link's target is read from name in dir_fd. path NULL: none. */
-int fs_put_file(
-	struct buf *b, const char *path, const struct stat *st, int dir_fd, const char *name);
+int fs_put_file(struct buf *b, const char *path, const struct stat *st, int dir_fd,
+	const char *name);
 
 /* Records on their way out, gathered to save system calls. */
 struct fs_out {

@@ -21,8 +21,8 @@ int fs_read(struct fs_call *call, struct cell_error *err)
 	if (r < 0)
 		return r;
 	if (offset > INT64_MAX)
-		return cell_fail(
-			err, CELL_EINVAL, 0, "read '%.256s': the offset is too big", path.text);
+		return cell_fail(err, CELL_EINVAL, 0, "read '%.256s': the offset is too big",
+			path.text);
 	if (offset && lseek(f.fd, (off_t)offset, SEEK_SET) < 0) {
 		/* Past what the file system can hold, so past the end. */
 		return errno == EINVAL ? 0 : fs_fail(err, -errno, "read", path.text);

@@ -18,7 +18,7 @@
 #include "guest/fs_op.h"
 
 #define WATCHES_MAX 65536u
-#define LOOK_MS     500 /* how often a removed root is looked for: our own fd hides that event */
+#define LOOK_MS	    500 /* how often a removed root is looked for: our own fd hides that event */
 #define MASK                                                                           \
 	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | \
 		IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
@@ -153,8 +153,8 @@ static int look_through(struct watch *w, int dir_fd, const char *path, bool is_t
 		if (r == 0 && is_told)
 			r = tell(w, CELL_WATCH_CREATED, buf_str(&full), is_directory);
 		if (r == 0 && is_directory) {
-			auto_fd int fd = openat(
-				e.dir_fd, e.name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			auto_fd int fd = openat(e.dir_fd, e.name,
+				O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			r = fd < 0 ? 0 : add_watch(w, fd, buf_str(&full));
 			if (r == -EACCES || r == -ENOENT)
 				r = 0;
@@ -223,8 +223,8 @@ static int take_self_event(struct watch *w, size_t i, uint32_t mask)
 		forget_at(w, i);
 	if (!is_root || !(mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)))
 		return 0;
-	int r = tell(
-		w, mask & IN_MOVE_SELF ? CELL_WATCH_MOVED_FROM : CELL_WATCH_REMOVED, ".", true);
+	int r = tell(w, mask & IN_MOVE_SELF ? CELL_WATCH_MOVED_FROM : CELL_WATCH_REMOVED, ".",
+		true);
 	return r < 0 ? r : 1;
 }
 

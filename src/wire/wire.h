@@ -2,11 +2,11 @@
 /*
  * wire.h: the frame protocol between host and guest. docs/protocol.md is the full text.
  *
- * A connection is a byte stream. It carries frames: a 12-byte header and a payload. Frames belong to
- * streams; each request opens one and its END closes it. Requests and answers are lists of tagged
- * fields; bulk data goes in DATA frames that carry the byte offset of their first byte, so that both
- * sides agree on what has arrived, across reconnects too. A sender never has more than the agreed
- * window of unacknowledged bytes under way on a channel.
+ * A connection is a byte stream. It carries frames: a 12-byte header and a payload. Frames belong
+ * to streams; each request opens one and its END closes it. Requests and answers are lists of
+ * tagged fields; bulk data goes in DATA frames that carry the byte offset of their first byte, so
+ * that both sides agree on what has arrived, across reconnects too. A sender never has more than
+ * the agreed window of unacknowledged bytes under way on a channel.
  *
  * libc only; shared by host and guest. Integers are little-endian on the wire.
  */
@@ -22,15 +22,16 @@
 #define WIRE_HEADER_SIZE 12u
 
 /* Limits. Each side drops a peer that passes one. */
-#define WIRE_MAX_DATA	   (128u * 1024)		/* bytes of data in one DATA frame */
-#define WIRE_MAX_PAYLOAD   (WIRE_MAX_DATA + 8)		/* payload of any frame */
-#define WIRE_MAX_MESSAGE   (4u * 1024 * 1024)		/* a request put together from MORE frames */
-#define WIRE_MAX_STREAMS   1024u			/* open at once on one connection */
-#define WIRE_MAX_CLIENTS   256u				/* connections to one guest */
-#define WIRE_MAX_RECORD	   (64u * 1024)			/* one record of a record stream */
-#define WIRE_MAX_REPLY	   8192u			/* fields of an END of a file operation */
-#define WIRE_MAX_WINDOW	   (8u * 1024 * 1024)
-#define WIRE_DEFAULT_WINDOW (1024u * 1024)
+#define WIRE_MAX_DATA	    (128u * 1024)	/* bytes of data in one DATA frame */
+#define WIRE_MAX_PAYLOAD    (WIRE_MAX_DATA + 8) /* payload of any frame */
+#define WIRE_MAX_MESSAGE    (4u * 1024 * 1024)	/* a request put together from MORE frames */
+#define WIRE_MAX_STREAMS    1024u		/* open at once on one connection */
+#define WIRE_MAX_CLIENTS    256u		/* connections to one guest */
+#define WIRE_MAX_RECORD	    (64u * 1024)	/* one record of a record stream */
+#define WIRE_MAX_REPLY	    8192u		/* fields of an END of a file operation */
+#define WIRE_MAX_WINDOW	    (8u * 1024 * 1024)
+#define WIRE_DEFAULT_WINDOW (256u * 1024)
+#define WIRE_STDIN_WINDOW   (256u * 1024) /* taken by a guest unacknowledged */
 
 enum wire_type {
 	WIRE_HELLO = 1, /* both ways, first frame, stream 0: fields MAGIC VERSION ... */
@@ -41,8 +42,9 @@ enum wire_type {
 	WIRE_EOF,	/* both: u64 = final length of `chan` */
 	WIRE_CONTROL,	/* client: u16 op (enum wire_control), then fields */
 	WIRE_END,	/* guest: closes the stream; fields CODE (0 is success) MESSAGE ... */
-	WIRE_CANCEL,	/* client: closes the stream, no END follows; an exec goes on, a file op stops */
-	WIRE_PING,	/* both, stream 0: answered by PONG with the same payload (<= 8 bytes) */
+	WIRE_CANCEL, /* client: closes the stream, no END follows; an exec goes on, a file op stops
+		      */
+	WIRE_PING,   /* both, stream 0: answered by PONG with the same payload (<= 8 bytes) */
 	WIRE_PONG,
 	WIRE_GOAWAY, /* both, stream 0: fields CODE MESSAGE; the sender closes after it */
 	WIRE_TYPE_COUNT
@@ -60,12 +62,12 @@ enum wire_chan {
 };
 
 enum wire_op {
-	WIRE_OP_EXEC = 1,
-	WIRE_OP_ATTACH,
-	WIRE_OP_SIGNAL, /* ID SIGNAL TREE */
-	WIRE_OP_PS,	/* record stream */
+	WIRE_OP_EXEC = 1, /* ARG... or SHELL, ENV... CWD USER ID FLAGS ... -> REPLY, DATA, END */
+	WIRE_OP_ATTACH,	  /* ID OUT_OFFSET ERR_OFFSET FLAGS(1 hold, 2 no follow, 4 stdin) */
+	WIRE_OP_SIGNAL,	  /* ID SIGNAL TREE */
+	WIRE_OP_PS,	  /* a REPLY for each command */
 	WIRE_OP_INFO,
-	WIRE_OP_TOOLS,	  /* record stream */
+	WIRE_OP_TOOLS,	  /* NAME... PATH -> a REPLY for each: NAME PATH */
 	WIRE_OP_SHUTDOWN, /* end every process, then the guest */
 
 	/* files: each runs in a worker process of the guest */
@@ -83,6 +85,11 @@ enum wire_op {
 	WIRE_OP_TAR,	   /* PATH -> tar bytes on OUT */
 	WIRE_OP_UNTAR,	   /* PATH, tar bytes on IN -> END COUNT */
 	WIRE_OP_WATCH,	   /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
+};
+
+/* EXEC's FLAGS: enum cell_exec_flags, and: */
+enum wire_exec_flags {
+	WIRE_EXEC_QUIET = 1 << 16, /* no REPLY at the start; END has the id too */
 };
 
 enum wire_control {

@@ -35,8 +35,8 @@ struct fs_worker {
 	int in_fd, out_fd, answer_fd;
 };
 
-static int fs_root = -1;         /* the workspace of this test */
-static uid_t fs_uid;             /* whom the worker runs as */
+static int fs_root = -1;	 /* the workspace of this test */
+static uid_t fs_uid;		 /* whom the worker runs as */
 static struct fs_answer fs_last; /* of the operation run last */
 static struct buf fs_out = BUF_INIT(64 << 20);
 static struct buf fs_fields = BUF_INIT(WIRE_MAX_MESSAGE);

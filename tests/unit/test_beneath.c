@@ -337,8 +337,8 @@ static pid_t start_swapper(int root)
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
-			(void)syscall(
-				SYS_renameat2, root, "swap", root, "swap-out", RENAME_EXCHANGE);
+			(void)syscall(SYS_renameat2, root, "swap", root, "swap-out",
+				RENAME_EXCHANGE);
 	}
 	return pid;
 }

@@ -139,7 +139,7 @@ static const char *const paths_out[] = {
 	"../outside",
 };
 
-TEST(no_path_leaves_the_workspace_in_any_operation)
+TEST_SLOW(no_path_leaves_the_workspace_in_any_operation, 300)
 {
 	make_archive();
 	begin();
@@ -170,7 +170,7 @@ TEST(no_path_leaves_the_workspace_in_any_operation)
 	}
 }
 
-TEST(no_link_at_the_end_leaves_the_workspace_in_any_operation)
+TEST_SLOW(no_link_at_the_end_leaves_the_workspace_in_any_operation, 300)
 {
 	static const char *const links[] = {"out-file", "out-dir", "d/out", "abs-file", "abs-dir",
 		"root", "proc", "dangling-out"};
@@ -504,7 +504,7 @@ TEST(permissions_are_respected)
 	ASSERT(fs_do(WIRE_OP_REMOVE) < 0 && fs_last.err.code == CELL_EDENIED);
 }
 
-TEST(huge_files_pass_with_bounded_memory)
+TEST_SLOW(huge_files_pass_with_bounded_memory, 300)
 {
 	static char part[1 << 16];
 

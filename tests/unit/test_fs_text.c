@@ -2,11 +2,11 @@
 /* Looking for text and replacing it: grep and edit of the guest's file operations. */
 #include "fs_call.h"
 
-#define FIXED   1
+#define FIXED	1
 #define NO_CASE 2
 
-static int do_grep(
-	const char *path, const char *pattern, const char *glob, uint64_t flags, uint64_t limit)
+static int do_grep(const char *path, const char *pattern, const char *glob, uint64_t flags,
+	uint64_t limit)
 {
 	fs_request(path);
 	fs_text(WIRE_T_PATTERN, pattern);
@@ -128,8 +128,8 @@ TEST(grep_sees_all_of_long_lines)
 			memset(line, '.', n);
 			memcpy(line + places[k], "NEEDLE", 6);
 			line[n] = '\0';
-			int fd = openat(
-				fs_root, "f", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+			int fd = openat(fs_root, "f", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+				0600);
 			ASSERT(write(fd, "first\n", 6) == 6);
 			ASSERT(write(fd, line, n) == (ssize_t)n);
 			ASSERT(write(fd, "\nlast", 5) == 5);

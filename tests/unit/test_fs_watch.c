@@ -38,7 +38,6 @@ static int wait_for(const char *want)
 
 static void watch(const char *path, bool is_recursive)
 {
-	alarm(120);
 	fs_request(path);
 	fs_number(WIRE_T_FLAGS, is_recursive);
 	watcher = fs_start(WIRE_OP_WATCH);
