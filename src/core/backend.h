@@ -20,7 +20,7 @@ struct cell;
 
 /* What probe() finds. It starts as "usable, with everything declared". */
 struct cell_probe {
-	const struct cell_backend *const *chain; /* this back end, then what it wraps; NULL at the end */
+	const struct cell_backend *const *chain; /* this back end, then what it wraps; then NULL */
 	bool is_usable;
 	char reason[240]; /* when not usable: why, and what would help */
 	char fix[240];
@@ -68,6 +68,7 @@ struct cell_backend_planned {
 	const char *name;
 	const char *summary;
 	cell_caps caps; /* what it will promise; used to answer "who has it" */
+	int tier;
 };
 extern const struct cell_backend_planned cell_backends_planned[];
 
@@ -93,7 +94,8 @@ int cell_next_destroy(struct cell *c, struct cell_error *err);
 bool cell_next_is_alive(struct cell *c);
 void cell_next_detach(struct cell *c);
 
-const char *cell_directory(const struct cell *c); /* its own, 0700, removed by the core after destroy */
+/* Its own, 0700, removed by the core after destroy. */
+const char *cell_directory(const struct cell *c);
 int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
 /* Remember a string; saved in the record by the core after create, and by cell_note_save at once. */
