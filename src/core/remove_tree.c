@@ -83,6 +83,7 @@ static int fold(struct removal *rm, int dir_fd, const char *name)
 
 	(void)make_accessible(dir_fd, name);
 	(void)fchmod(dir_fd, 0700);
+	(void)fchmod(rm->top_fd, 0700);
 	(void)snprintf(up, sizeof up, ".folded-%d-%u", (int)getpid(), rm->n_folded++);
 	return renameat(dir_fd, name, rm->top_fd, up) < 0 ? -errno : 0;
 }
@@ -140,6 +141,24 @@ static int empty_directory(struct removal *rm, int fd, unsigned level)
 	return first_error;
 }
 
+/* Somebody who opened it before may still put a name into it: a few rounds. */
+#define ROUNDS_MAX 16
+
+static int remove_directory(struct removal *rm, int dir_fd, const char *name)
+{
+	int r = 0;
+
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		rm->top_fd = open_below(rm, dir_fd, name);
+		r = rm->top_fd < 0 ? rm->top_fd : empty_directory(rm, rm->top_fd, 0);
+		if (!r)
+			r = unlink_in(dir_fd, name, AT_REMOVEDIR);
+		if (r != -ENOTEMPTY && r != -EEXIST)
+			break;
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
 int cell_remove_tree(int dir_fd, const char *name, struct cell_error *err)
 {
 	struct removal rm = {.top_fd = -1};
@@ -148,16 +167,9 @@ int cell_remove_tree(int dir_fd, const char *name, struct cell_error *err)
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : cell_fail_errno(err, errno, "remove '%s'", name);
 	rm.dev = st.st_dev;
-	int r = -EISDIR;
-	if (!S_ISDIR(st.st_mode)) {
-		r = unlink_in(dir_fd, name, 0);
-	} else {
-		rm.top_fd = open_below(&rm, dir_fd, name);
-		r = rm.top_fd < 0 ? rm.top_fd : empty_directory(&rm, rm.top_fd, 0);
-		if (!r)
-			r = unlink_in(dir_fd, name, AT_REMOVEDIR);
-	}
-	if (!r || r == -ENOENT)
+	int r = S_ISDIR(st.st_mode) ? remove_directory(&rm, dir_fd, name)
+				    : unlink_in(dir_fd, name, 0);
+	if (!r)
 		return 0;
 	cell_fail_errno(err, -r, "remove the tree '%s'", name);
 	if (r == -EXDEV || r == -EBUSY)

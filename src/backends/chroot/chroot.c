@@ -85,6 +85,16 @@ static int make_directory(struct cell *c, const char *name, char **ret, struct c
 	return 0;
 }
 
+/* Nobody but the cell reaches it: whatever user a command runs as may write there. */
+static int make_workspace(struct cell *c, char **ret, struct cell_error *err)
+{
+	int r = make_directory(c, "workspace", ret, err);
+
+	if (!r && fchmodat(cell_directory_fd(c), "workspace", 01777, 0) < 0)
+		r = cell_fail_errno(err, errno, "make the cell's workspace");
+	return r;
+}
+
 static int chroot_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
 	auto_free char *root = NULL;
@@ -96,7 +106,7 @@ static int chroot_create(struct cell *c, const struct cell_spec *spec, struct ce
 	if (!r)
 		r = make_directory(c, "spool", &spool, err);
 	if (!r && !spec->workspace)
-		r = make_directory(c, "workspace", &workspace, err);
+		r = make_workspace(c, &workspace, err);
 	if (r < 0)
 		return r;
 	plan.root = root;
