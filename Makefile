@@ -8,15 +8,11 @@ SUITES ?=
 FUZZ   ?= frame
 TIME   ?= 60
 
-MESON = meson setup --prefix=$(abspath $(PREFIX))
-
 .PHONY: all run test bench lint fuzz install uninstall clean help
-all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) -j $(JOBS)
-
-$(BUILD)/build.ninja:
+all:
 	@tools/setup --check build
-	@$(MESON) $(BUILD)
+	@test -e $(BUILD)/build.ninja || meson setup --prefix=$(abspath $(PREFIX)) $(BUILD)
+	@ninja -C $(BUILD) -j $(JOBS)
 
 run: ## install what is missing, build, and show a cell at work
 	@tools/setup build

@@ -17,4 +17,4 @@
 #undef stpcpy
 
 #pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok system popen
-#pragma GCC poison atoi atol atoll atof tmpnam tempnam mktemp alloca
+#pragma GCC poison atoi atol atoll atof tmpnam tempnam mktemp

@@ -14,7 +14,7 @@ struct cell {
 	char name[CELL_NAME_MAX];
 	char *directory;  /* <state>/cells/<name> */
 	int directory_fd; /* O_PATH */
-	int lock_fd;	  /* held while this process owns an ephemeral or half-made cell, else -1 */
+	int lock_fd;      /* held while this process owns an ephemeral or half-made cell, else -1 */
 	bool is_ephemeral;
 	json_t *record; /* what cell.json says; owned */
 	const struct cell_backend *chain[CELL_CHAIN_MAX];

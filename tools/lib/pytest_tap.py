@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+NAME_MAX = 160
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow(seconds): may take this long")
@@ -45,7 +46,7 @@ class Tap:
 
     def line(self, is_ok, name, directive="", detail=""):
         self.count += 1
-        name = name.replace("#", "\\#").replace("\n", "\\n")
+        name = name.replace("#", "\\#").replace("\n", "\\n")[:NAME_MAX]
         print(f"{'ok' if is_ok else 'not ok'} {self.count} - {name}{directive}", file=self.out)
         for line in detail.splitlines():
             print(f"# {line}", file=self.out)

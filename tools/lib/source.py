@@ -10,13 +10,12 @@ TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*
 
 def tracked(top, *patterns):
     """Files git has or would take: not ignored, not deleted."""
-    listing = subprocess.run(
-        ["git", "-C", str(top), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
-        capture_output=True, check=False)
-    if listing.returncode == 0:
-        names = {n for n in listing.stdout.decode().split("\0") if n}
-        found = [Path(top, n) for n in sorted(names)]
-    else:  # no git, or an unpacked archive
+    try:
+        listing = subprocess.run(
+            ["git", "-C", str(top), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
+            capture_output=True, check=True).stdout
+        found = [Path(top, n) for n in sorted({n for n in listing.decode().split("\0") if n})]
+    except (OSError, subprocess.CalledProcessError):  # no git, or an unpacked archive
         found = sorted(p for pattern in patterns for p in Path(top).rglob(pattern)
             if not p.relative_to(top).parts[0].startswith(("build", ".")))
     return [p for p in found if p.is_file()]
