@@ -198,7 +198,7 @@ int cell_store_check_name(const char *name, struct cell_error *err)
 		return 0;
 	char shown[CELL_NAME_MAX];
 	size_t len = 0;
-	for (; name[len] && len < sizeof shown - 1; len++)
+	for (; len < sizeof shown - 1 && name[len]; len++)
 		shown[len] = (char)(name[len] >= ' ' && name[len] < 127 ? name[len] : '?');
 	shown[len] = '\0';
 	int r = cell_fail(err, CELL_EINVAL, 0, "'%s' is no name for a cell", shown);
