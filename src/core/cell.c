@@ -274,7 +274,13 @@ int cell_destroy(struct cell *c, struct cell_error *err)
 
 	if (!c)
 		return 0;
-	int r = cell_store_open_for(&store, c->directory, err);
+	int r = cell_store_open_for(&store, c->directory_fd, c->directory, err);
+	if (r == -ENOENT) { /* removed by somebody else */
+		cell_place_detach(c);
+		r = cell_place_destroy(c, err);
+		cell_handle_free(c);
+		return r;
+	}
 	if (!r && c->lock_fd < 0) { /* against a second remover; whoever comes late finds it gone */
 		slot = slot_of(c);
 		r = cell_store_hold(&store, c->name, &slot, true, &hold, err);

@@ -155,5 +155,7 @@ int cell_place_connect(struct cell *c, struct cell_error *err)
 
 	if (fd < 0)
 		return fd;
-	return named(c, link_open(fd, CELL_CONNECT_TIMEOUT_MS, &c->link, err), err);
+	/* who has an ephemeral cell uses it at once: its first call waits for the hello instead */
+	int timeout_ms = c->is_ephemeral ? 0 : CELL_CONNECT_TIMEOUT_MS;
+	return named(c, link_open(fd, timeout_ms, &c->link, err), err);
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -111,34 +112,53 @@ static int remove_entry(struct removal *rm, int dir_fd, const char *name, unsign
 	return r < 0 ? r : unlink_in(dir_fd, name, AT_REMOVEDIR);
 }
 
-/* Takes the fd over. Goes round until a whole pass finds nothing: entries may be folded in
- * meanwhile. */
-static int empty_directory(struct removal *rm, int fd, unsigned level)
+struct linux_dirent64 {
+	uint64_t d_ino;
+	int64_t d_off;
+	unsigned short d_reclen;
+	unsigned char d_type;
+	char d_name[];
+};
+
+/* One pass. Without opendir(): what was made must go when there is no memory, too. */
+static int remove_entries(struct removal *rm, int fd, unsigned level, bool *ret_found)
 {
-	auto_dir DIR *dir = fdopendir(fd);
+	_Alignas(struct linux_dirent64) char block[2048];
 	int first_error = 0;
-	bool found;
+	long n;
 
-	if (!dir) {
-		int r = -errno;
-		close(fd);
-		return r;
-	}
-	do {
-		struct dirent *e;
+	while ((n = syscall(SYS_getdents64, fd, block, sizeof block)) > 0) {
+		const struct linux_dirent64 *e;
 
-		found = false;
-		while ((e = readdir(dir))) {
+		for (long at = 0; at < n; at += e->d_reclen) {
+			e = (const struct linux_dirent64 *)(block + at);
 			if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 				continue;
-			found = true;
-			int r = remove_entry(rm, dirfd(dir), e->d_name, e->d_type, level);
+			*ret_found = true;
+			int r = remove_entry(rm, fd, e->d_name, e->d_type, level);
 			if (r < 0 && !first_error)
 				first_error = r;
 		}
-		rewinddir(dir);
-	} while (found && !first_error);
+	}
+	if (n < 0 && errno != ENOENT && !first_error)
+		first_error = -errno;
 	return first_error;
+}
+
+/* Takes the fd over. Goes round until a whole pass finds nothing: entries may be folded in meanwhile. */
+static int empty_directory(struct removal *rm, int fd, unsigned level)
+{
+	bool found;
+	int r;
+
+	do {
+		found = false;
+		r = remove_entries(rm, fd, level, &found);
+		if (found && !r && lseek(fd, 0, SEEK_SET) < 0)
+			r = -errno;
+	} while (found && !r);
+	close(fd);
+	return r;
 }
 
 /* Somebody who opened it before may still put a name into it: a few rounds. */

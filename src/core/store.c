@@ -155,31 +155,33 @@ fail:
 int cell_store_open(struct cell_store *s, bool is_made, struct cell_error *err)
 {
 	*s = (struct cell_store)CELL_STORE_INIT;
-	int r = state_path(&s->path, err);
+	int r = state_path(&s->owned_path, err);
 
+	s->path = s->owned_path;
 	return r < 0 ? r : open_store(s, is_made, err);
 }
 
-int cell_store_open_for(struct cell_store *s, const char *cell_directory, struct cell_error *err)
+int cell_store_open_for(struct cell_store *s, int cell_fd, const char *path, struct cell_error *err)
 {
 	*s = (struct cell_store)CELL_STORE_INIT;
-	s->path = strdup(cell_directory);
-	if (!s->path)
-		return cell_fail_errno(err, ENOMEM, "name the state directory");
-	for (int i = 0; i < 2; i++) { /* <state>/cells/<name> */
-		char *slash = strrchr(s->path, '/');
-		if (slash)
-			*slash = '\0';
-	}
-	int r = open_store(s, false, err);
-	if (r == -ENOENT)
-		cell_fail_errno(err, -r, "open the state directory of '%s'", cell_directory);
+	s->path = path;
+	s->cells_fd = openat(cell_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->cells_fd >= 0)
+		s->fd = openat(s->cells_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd >= 0)
+		s->lock_fd = openat(s->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (s->lock_fd >= 0)
+		return 0;
+	int r = -errno;
+	if (r != -ENOENT)
+		cell_fail_errno(err, -r, "open the state directory of '%s'", path);
+	cell_store_done(s);
 	return r;
 }
 
 void cell_store_done(struct cell_store *s)
 {
-	free(s->path);
+	free(s->owned_path);
 	cell_closep(&s->fd);
 	cell_closep(&s->cells_fd);
 	cell_closep(&s->lock_fd);

@@ -18,7 +18,8 @@
 #include "base/error.h"
 
 struct cell_store {
-	char *path;
+	const char *path; /* for messages */
+	char *owned_path; /* NULL when path is borrowed */
 	int fd, cells_fd, lock_fd;
 };
 
@@ -31,8 +32,10 @@ struct cell_store {
  * is_made it is made where missing; otherwise -ENOENT (err untouched) when there is none. Refuses a
  * directory that is another user's or that others may write to. */
 int cell_store_open(struct cell_store *s, bool is_made, struct cell_error *err);
-/* The one that a cell's directory is in, as it was when the cell was opened. */
-int cell_store_open_for(struct cell_store *s, const char *cell_directory, struct cell_error *err);
+/* The one that a cell's directory is in, whatever the environment says now; allocates nothing. `path` is
+ * borrowed. -ENOENT (err untouched) when the cell has been removed. */
+int cell_store_open_for(struct cell_store *s, int cell_fd, const char *path,
+	struct cell_error *err);
 void cell_store_done(struct cell_store *s);
 #define auto_store __attribute__((cleanup(cell_store_done)))
 
