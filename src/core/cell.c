@@ -102,7 +102,7 @@ static int prepare(const struct cell_spec *spec, struct cell **ret, struct cell_
 	char name[CELL_NAME_MAX];
 	int r = spec->name ? cell_store_check_name(spec->name, err) : random_name(name, err);
 
-	if (!r)
+	if (r >= 0)
 		r = cell_contract_choose(spec, chain, &probe, &degraded, err);
 	if (r < 0)
 		return r;
@@ -130,10 +130,10 @@ static int take_name(struct cell_store *s, struct cell *c, struct cell_error *er
 
 	for (int i = 0; r == -EEXIST && c->is_ephemeral && i < 8; i++) {
 		r = random_name(c->name, err);
-		if (!r)
+		if (r >= 0)
 			r = cell_store_create(s, c->name, &slot, err);
 	}
-	if (!r)
+	if (r >= 0)
 		cell_handle_take_slot(c, &slot);
 	return r;
 }
@@ -157,41 +157,41 @@ static int destroy_cell(struct cell_store *s, struct cell *c, struct cell_error 
 	return cell_store_remove(s, c->name, &slot, err);
 }
 
-int cell_open(const struct cell_spec *asked, struct cell **ret, struct cell_error *err)
+int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error *err)
 {
 	auto_store struct cell_store store = CELL_STORE_INIT;
 	auto_cell struct cell *c = NULL;
 	auto_free char *workspace = NULL;
-	struct cell_spec spec = *asked;
-	int r = prepare(&spec, &c, err);
+	struct cell_spec own = *spec;
+	int r = prepare(spec, &c, err);
 
-	if (!r && spec.workspace)
-		r = resolve_workspace(spec.workspace, &workspace, err);
-	if (!r)
+	if (r >= 0 && spec->workspace)
+		r = resolve_workspace(spec->workspace, &workspace, err);
+	if (r >= 0)
 		r = cell_store_open(&store, true, err);
 	if (r < 0)
 		return r;
 	if (workspace)
-		spec.workspace = workspace;
+		own.workspace = workspace;
 	cell_reap_some(&store, REAP_AT_OPEN);
 	r = take_name(&store, c, err);
 	if (r < 0)
 		return r;
-	if (fill_record(c, &spec) < 0)
+	if (fill_record(c, &own) < 0)
 		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
-	if (!r)
+	if (r >= 0)
 		r = cell_note_save(c, err);
 	if (r < 0) {
 		struct cell_slot slot = slot_of(c);
 		(void)cell_store_remove(&store, c->name, &slot, NULL);
 		return r;
 	}
-	r = cell_place_create(c, &spec, err);
-	if (!r)
+	r = cell_place_create(c, &own, err);
+	if (r >= 0)
 		r = cell_place_connect(c, err);
-	if (!r && cell_record_set_str(c->record, "state", "ready") < 0)
+	if (r >= 0 && cell_record_set_str(c->record, "state", "ready") < 0)
 		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
-	if (!r)
+	if (r >= 0)
 		r = cell_note_save(c, err);
 	if (r < 0) {
 		(void)destroy_cell(&store, c, NULL);
@@ -222,13 +222,13 @@ int cell_reopen(const char *name, struct cell **ret, struct cell_error *err)
 	json_t *record = NULL;
 	int r = cell_store_check_name(name, err);
 
-	if (!r)
+	if (r >= 0)
 		r = cell_store_open(&store, false, err);
 	if (r == -ENOENT) {
 		cell_fail(err, CELL_ENOTFOUND, 0, "there is no cell '%s'", name);
 		return cell_error_hint(err, r, "make it: cell create %s", name);
 	}
-	if (!r)
+	if (r >= 0)
 		r = cell_store_find(&store, name, &slot, err);
 	if (r < 0)
 		return r;
@@ -245,7 +245,7 @@ int cell_reopen(const char *name, struct cell **ret, struct cell_error *err)
 		return cell_error_hint(err, r, "try again in a moment");
 	}
 	r = cell_handle_from_record(name, record, &slot, &c, err);
-	if (!r && !c->chain[0])
+	if (r >= 0 && !c->chain[0])
 		r = cell_backend_chain(cell_record_str(record, "backend"), c->chain, err);
 	json_decref(record);
 	if (r < 0)
@@ -281,13 +281,14 @@ int cell_destroy(struct cell *c, struct cell_error *err)
 		cell_handle_free(c);
 		return r;
 	}
-	if (!r && c->lock_fd < 0) { /* against a second remover; whoever comes late finds it gone */
+	if (r >= 0 &&
+		c->lock_fd < 0) { /* against a second remover; whoever comes late finds it gone */
 		slot = slot_of(c);
 		r = cell_store_hold(&store, c->name, &slot, true, &hold, err);
 		c->lock_fd = slot.lock_fd;
 		slot = (struct cell_slot)CELL_SLOT_INIT;
 	}
-	if (!r && hold != CELL_HOLD_GONE)
+	if (r >= 0 && hold != CELL_HOLD_GONE)
 		r = destroy_cell(&store, c, err);
 	cell_handle_free(c);
 	return r;

@@ -59,7 +59,7 @@ static int look_at(const char *name, struct cell_slot *slot, bool is_held, struc
 	bool is_broken = r < 0 && r != -ENOENT;
 
 	r = cell_handle_from_record(name, record, slot, &ret->c, err);
-	if (!r && cell_record_list(record, "labels", &ret->labels) < 0)
+	if (r >= 0 && cell_record_list(record, "labels", &ret->labels) < 0)
 		r = cell_fail_errno(err, ENOMEM, "look at cell '%s'", name);
 	const char *state = cell_record_str(record, "state");
 	bool is_ready = state && !strcmp(state, "ready");
@@ -94,12 +94,12 @@ int cell_reap(struct cell_store *s, const char *name, cell_info_fn fn, void *use
 	for (int is_judging = 0; is_judging < 2; is_judging++) {
 		auto_slot struct cell_slot slot = CELL_SLOT_INIT;
 		auto_look struct look look = {0};
-		enum cell_hold hold;
+		enum cell_hold hold = CELL_HOLD_UNSURE;
 		int r = cell_store_find(s, name, &slot, err);
 
 		if (r == -ENOENT)
 			return 0;
-		if (!r)
+		if (r >= 0)
 			r = cell_store_hold(s, name, &slot, is_judging, &hold, err);
 		if (r < 0)
 			return r;
@@ -149,7 +149,7 @@ int cell_prune(cell_info_fn fn, void *user, struct cell_error *err)
 		return r;
 	cell_store_sweep(&store);
 	r = cell_store_names(&store, 0, &names, err);
-	for (char **n = names; !r && *n; n++) {
+	for (char **n = names; r >= 0 && *n; n++) {
 		/* one that resists must not keep the others */
 		int k = cell_reap(&store, *n, fn, user, first_error ? NULL : err);
 		if (k > 0)
@@ -168,7 +168,7 @@ static int show(struct cell_store *s, const char *name, cell_info_fn fn, void *u
 	auto_look struct look look = {0};
 	int r = cell_store_find(s, name, &slot, err);
 
-	if (!r)
+	if (r >= 0)
 		r = look_at(name, &slot, cell_slot_is_held(&slot), &look, err);
 	return r < 0 ? r : to_info(&look, fn, user);
 }
@@ -181,7 +181,7 @@ int cell_list(cell_info_fn fn, void *user, struct cell_error *err)
 
 	if (r == -ENOENT)
 		return 0;
-	if (!r)
+	if (r >= 0)
 		r = cell_store_names(&store, 0, &names, err);
 	if (r < 0)
 		return r;
@@ -205,7 +205,7 @@ int cell_inspect(const char *name, cell_info_fn fn, void *user, struct cell_erro
 	auto_store struct cell_store store = CELL_STORE_INIT;
 	int r = cell_store_check_name(name, err);
 
-	if (!r)
+	if (r >= 0)
 		r = cell_store_open(&store, false, err);
 	if (r == -ENOENT)
 		return fail_not_found(name, err);
@@ -218,17 +218,17 @@ int cell_remove(const char *name, struct cell_error *err)
 	auto_store struct cell_store store = CELL_STORE_INIT;
 	int r = cell_store_check_name(name, err);
 
-	if (!r)
+	if (r >= 0)
 		r = cell_store_open(&store, false, err);
 	if (r == -ENOENT)
 		return fail_not_found(name, err);
-	for (int waited_ms = 0; !r; waited_ms += 10) {
+	for (int waited_ms = 0; r >= 0; waited_ms += 10) {
 		auto_slot struct cell_slot slot = CELL_SLOT_INIT;
 		auto_look struct look look = {0};
 		enum cell_hold hold = CELL_HOLD_UNSURE;
 
 		r = cell_store_find(&store, name, &slot, err);
-		if (!r)
+		if (r >= 0)
 			r = cell_store_hold(&store, name, &slot, true, &hold, err);
 		if (r < 0)
 			return r;

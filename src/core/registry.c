@@ -4,6 +4,7 @@
  * are turned into chains ("fault:trace:local") and chains are probed here. Back ends that are known
  * but not built are in planned.c.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,8 +94,10 @@ int cell_backend_chain(const char *name, const struct cell_backend *chain[CELL_C
 			return cell_error_hint(err, r, "a wrapper wraps another: 'trace:local'");
 		}
 		const struct cell_backend *b = find(word);
-		if (!b)
-			return fail_unknown(word, err);
+		if (!b) {
+			int r = fail_unknown(word, err);
+			return r < 0 ? r : -ENOENT;
+		}
 		found[n++] = b;
 		if (!rest[len])
 			break;
@@ -135,7 +138,7 @@ void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix
 
 void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p)
 {
-	size_t n = 0;
+	size_t n = 1;
 
 	memset(p, 0, sizeof *p);
 	while (chain[n])
@@ -156,7 +159,7 @@ static void fill_info(const struct cell_backend *const *chain, struct cell_backe
 	const struct cell_backend *b = chain[0];
 	struct cell_probe p;
 
-	for (size_t i = 0; chain[i]; i++)
+	for (size_t i = 1; chain[i]; i++)
 		b = chain[i];
 	memset(ret, 0, sizeof *ret);
 	ret->name = b->name;
@@ -208,7 +211,7 @@ size_t cell_backends_probe(struct cell_backend_info *ret, size_t max)
 
 int cell_backend_probe(const char *name, struct cell_backend_info *ret, struct cell_error *err)
 {
-	const struct cell_backend *chain[CELL_CHAIN_MAX];
+	const struct cell_backend *chain[CELL_CHAIN_MAX] = {0};
 	const struct cell_backend *b = find(name);
 
 	if (b && b->is_wrapper) {

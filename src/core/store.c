@@ -455,7 +455,8 @@ int cell_store_names(struct cell_store *s, size_t max, char ***ret, struct cell_
 		cell_store_names_free(&names.list);
 		return fail_state(err, r, "list", s->path);
 	}
-	qsort(names.list, names.n, sizeof *names.list, by_name);
+	if (names.n > 1)
+		qsort(names.list, names.n, sizeof *names.list, by_name);
 	*ret = names.list;
 	return 0;
 }

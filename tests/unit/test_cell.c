@@ -100,7 +100,7 @@ TEST(unknown_and_bad_names_are_told_apart)
 	ASSERT_ERR(cell_inspect("nope", count_cell, NULL, &err), -ENOENT);
 	ASSERT_EQ(cells_listed(), 0);
 	ASSERT_EQ(cell_prune(NULL, NULL, NULL), 0);
-	ASSERT(access(getenv("CELL_STATE_DIR"), F_OK) < 0); /* looking makes nothing */
+	ASSERT(access(scratch_path("state"), F_OK) < 0); /* looking makes nothing */
 	ASSERT_ERR(cell_reopen("../x", &c, &err), -EINVAL);
 	ASSERT_ERR(cell_remove("../x", &err), -EINVAL);
 	ASSERT_ERR(cell_remove(".", &err), -EINVAL);
@@ -309,6 +309,39 @@ TEST(an_ephemeral_cell_of_another_process_cannot_be_opened_but_removed)
 	ASSERT_OK(cell_remove(name, &err));
 	ASSERT_EQ(cells_listed(), 0);
 	ASSERT(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+}
+
+TEST(closing_a_cell_that_somebody_removed_is_fine)
+{
+	static const char *const names[] = {NULL, "x"};
+	struct cell *c, *other;
+
+	scratch_make();
+	for (int i = 0; i < 2; i++) {
+		ASSERT_OK(cell_open(&(struct cell_spec){.backend = "null", .name = names[i]}, &c,
+			NULL));
+		ASSERT_OK(cell_remove(cell_name(c), NULL));
+		ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 0);
+		ASSERT_OK(cell_destroy(c, NULL));
+	}
+	/* and does not take away a later cell of that name */
+	ASSERT_OK(cell_open(&(struct cell_spec){.backend = "null", .name = "x"}, &c, NULL));
+	ASSERT_OK(cell_remove("x", NULL));
+	ASSERT_OK(cell_open(&(struct cell_spec){.backend = "null", .name = "x"}, &other, NULL));
+	ASSERT_OK(cell_destroy(c, NULL));
+	ASSERT_EQ(cells_listed(), 1);
+	ASSERT_OK(cell_destroy(other, NULL));
+}
+
+TEST(a_state_directory_named_differently_since_is_no_obstacle_to_closing)
+{
+	struct cell *c;
+
+	scratch_make();
+	ASSERT_OK(cell_open(&(struct cell_spec){.backend = "null"}, &c, NULL));
+	ASSERT(setenv("CELL_STATE_DIR", "/nonexistent", 1) == 0);
+	ASSERT_OK(cell_close(c, NULL));
+	ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 0);
 }
 
 TEST(creators_and_pruners_at_once_lose_nothing_and_leave_nothing)

@@ -47,10 +47,10 @@ TEST(a_state_directory_of_others_is_refused)
 {
 	struct cell_store s;
 	struct cell_error err = {0};
-	const char *dir = getenv("CELL_STATE_DIR");
+	char dir[128];
 
 	scratch_make();
-	dir = getenv("CELL_STATE_DIR");
+	(void)snprintf(dir, sizeof dir, "%s", scratch_path("state"));
 	ASSERT(mkdir(dir, 0700) == 0);
 	ASSERT(chmod(dir, 0777) == 0);
 	ASSERT_ERR(cell_store_open(&s, true, &err), -EPERM);
