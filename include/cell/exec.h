@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct cell;
 struct cell_exec;
@@ -156,6 +157,7 @@ typedef int (*cell_exec_info_fn)(const struct cell_exec_info *info, void *user);
 /* Calls fn for each; a non-zero return stops and is returned. */
 int cell_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

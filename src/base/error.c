@@ -2,6 +2,11 @@
 /* error.c: filling and naming errors. Nothing here allocates. */
 #include "base/error.h"
 
+#undef cell_fail
+#undef cell_fail_errno
+#undef cell_error_prefix
+#undef cell_error_hint
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
