@@ -79,6 +79,8 @@ static int fail_unknown(struct layer *l, const struct node *n, const char *path)
 	const char *near = schema_nearest(path, buf);
 
 	int r = node_fail_key(l->err, n, "unknown key %s", QUOTE(n->key));
+	if (strchr(n->key, '.'))
+		return cell_error_hint(l->err, r, "a dot does not nest here: write a: {b: ...}");
 	return near ? cell_error_hint(l->err, r, "did you mean '%s'?", near)
 		    : cell_error_hint(l->err, r, "docs/configuration.md lists every key");
 }
@@ -92,9 +94,9 @@ static int walk(struct layer *l, const struct node *map, const char *prefix)
 		int r = 0;
 
 		int len = snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", n->key);
-		bool is_long = len < 0 || (size_t)len >= sizeof path;
-		int index = is_long ? -1 : schema_find(path, &alias);
-		bool is_section = !is_long && schema_is_section(path);
+		bool is_odd = len < 0 || (size_t)len >= sizeof path || strchr(n->key, '.');
+		int index = is_odd ? -1 : schema_find(path, &alias);
+		bool is_section = !is_odd && schema_is_section(path);
 		if (is_section && n->kind == NODE_MAP)
 			r = walk(l, n, path);
 		else if (index >= 0)

@@ -188,11 +188,11 @@ static int read_workspace(struct finder *f, const char *start)
 {
 	static const char *const names[] = {"cell.yaml", "cognition.yaml"};
 	auto_free char *at = realpath(start, NULL);
-	auto_free char *home = getenv("HOME") ? realpath(getenv("HOME"), NULL) : NULL;
 	struct stat first, st;
 
 	if (!at || stat(at, &first) < 0)
 		return cell_fail_errno(f->err, errno, "look for cell.yaml in '%s'", start);
+	auto_free char *home = getenv("HOME") ? realpath(getenv("HOME"), NULL) : NULL;
 	for (bool is_first = true;; is_first = false) {
 		if (stat(at, &st) < 0 || st.st_dev != first.st_dev)
 			return 0;
