@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump.c: the merged configuration as YAML or JSON. Both load again to the same configuration,
- * except that secrets are shown as "***".
+ * dump.c: the merged configuration as YAML, which loads again to the same, or as JSON for other
+ * programs. Secrets are shown as "***".
  */
 #include <jansson.h>
 #include <string.h>
@@ -337,8 +337,23 @@ static int put_key(
 	return 0;
 }
 
+struct sink {
+	struct buf out;
+	int error; /* jansson 2.14 forgets some of the failures a callback reports */
+};
+
+static int add_json(const char *p, size_t n, void *user)
+{
+	struct sink *s = user;
+
+	if (s->error == 0)
+		s->error = buf_add(&s->out, p, n);
+	return s->error;
+}
+
 static int dump_json(struct cell_config *cfg, bool with_origin, char **ret)
 {
+	struct sink sink = {.out = BUF_INIT(DUMP_MAX)};
 	json_t *root = json_object();
 	int r = root ? 0 : -ENOMEM;
 
@@ -346,9 +361,17 @@ static int dump_json(struct cell_config *cfg, bool with_origin, char **ret)
 		if (cfg->values[i])
 			r = put_key(root, &config_keys[i], cfg->values[i], with_origin);
 	if (r == 0) {
-		*ret = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+		if (json_dump_callback(
+			    root, add_json, &sink, JSON_INDENT(2) | JSON_REAL_PRECISION(12)))
+			r = sink.error ? sink.error : -ENOMEM;
+		else
+			r = sink.error;
+	}
+	if (r == 0) {
+		*ret = buf_steal(&sink.out);
 		r = *ret ? 0 : -ENOMEM;
 	}
+	buf_done(&sink.out);
 	json_decref(root);
 	return r;
 }
