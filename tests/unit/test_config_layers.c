@@ -279,6 +279,24 @@ TEST(variables_set_keys_by_their_names)
 	clean_up();
 }
 
+TEST(the_back_end_called_null_can_be_asked_for)
+{
+	struct cell_error err = {0};
+	fresh();
+	ASSERT_OK(setenv("CELL_BACKEND", "null", 1));
+	struct cell_config *cfg = load(NULL);
+	ASSERT_STR(spec_from(cfg)->backend, "null");
+	ASSERT_OK(cell_config_set(cfg, "backend", "trace:null", "--backend", &err));
+	ASSERT_STR(spec_from(cfg)->backend, "trace:null");
+	cell_config_free(cfg);
+	ASSERT_OK(unsetenv("CELL_BACKEND"));
+	put("ws/cell.yaml", "backend: \"null\"\n");
+	cfg = load(NULL);
+	ASSERT_STR(spec_from(cfg)->backend, "null");
+	cell_config_free(cfg);
+	clean_up();
+}
+
 TEST(a_bad_variable_names_itself)
 {
 	fresh();

@@ -52,6 +52,16 @@ static int refuse_slip(const char *name, struct cell_error *err)
 		"did you mean '%s'?", near);
 }
 
+/* "null" in a variable is the word; nobody writes CELL_BACKEND=null to unset it. */
+static struct node *word(const char *text, size_t n, const struct source *source)
+{
+	struct node *w = node_new_scalar(text, n, false, source);
+
+	if (w && w->kind == NODE_NULL)
+		w->kind = NODE_STRING;
+	return w;
+}
+
 static struct node *split(const char *text, const struct source *source)
 {
 	auto_node struct node *list = node_new(NODE_LIST, source);
@@ -60,7 +70,7 @@ static struct node *split(const char *text, const struct source *source)
 		return NULL;
 	for (const char *p = text; *p;) {
 		size_t n = strcspn(p, ",");
-		if (n && node_add(list, node_new_scalar(p, n, false, source)) < 0)
+		if (n && node_add(list, word(p, n, source)) < 0)
 			return NULL;
 		p += n + (p[n] == ',');
 	}
@@ -77,7 +87,7 @@ static int read_value(const char *spelling, const char *text, const struct sourc
 
 	if (is_list && (*text == '[' || *text == '{'))
 		return yaml_parse(text, strlen(text), source, ret, err);
-	*ret = is_list ? split(text, source) : node_new_scalar(text, strlen(text), false, source);
+	*ret = is_list ? split(text, source) : word(text, strlen(text), source);
 	return *ret ? 0 : config_no_memory(err);
 }
 
