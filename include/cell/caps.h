@@ -15,49 +15,49 @@ extern "C" {
 #endif
 
 /* X(NAME, "word", "meaning") */
-#define CELL_CAPS(X)                                                                               \
-	X(EXEC, "exec", "run commands, with stdin, signals and separate streams")                  \
-	X(PTY, "pty", "terminals with resize")                                                     \
-	X(FILES, "files", "read, write and search files of the workspace")                         \
-	X(WATCH, "watch", "notice file changes as they happen")                                    \
-	X(BACKGROUND, "background", "commands that outlive the client and can be attached again")  \
-	X(NAMED, "named", "cells that outlive the process that made them")                         \
-	X(USER, "user", "run a command as another user of the cell")                               \
-	X(WORKSPACE, "workspace", "a directory of the host as the cell's workspace")               \
-	X(PRIVATE_HOME, "private-home", "HOME and TMPDIR of its own, removed afterwards")          \
-	X(KILL_TREE, "kill-tree", "a deadline ends every descendant, double-forked ones too")      \
-	X(HIDE_FILES, "hide-files", "files of the host are invisible")                             \
-	X(HIDE_PROCESSES, "hide-processes", "processes of the host are invisible")                 \
-	X(SYSCALL_FILTER, "syscall-filter", "dangerous system calls are refused")                  \
-	X(OWN_KERNEL, "own-kernel", "a kernel of its own (VM or user-space kernel)")               \
-	X(ROOT_DIR, "root.dir", "a root tree given as a directory")                                \
-	X(ROOT_TAR, "root.tar", "a root tree given as a tar archive")                              \
-	X(IMAGE, "image", "container images")                                                      \
-	X(MOUNTS, "mounts", "further directories of the host, read-write or read-only")            \
-	X(LIMIT_MEMORY, "limits.memory", "memory of the whole cell")                               \
-	X(LIMIT_CPUS, "limits.cpus", "CPU time per second of the whole cell")                      \
-	X(LIMIT_PIDS, "limits.pids", "number of processes")                                        \
-	X(LIMIT_DISK, "limits.disk", "bytes written to disk")                                      \
-	X(LIMIT_FILES, "limits.files", "open files per process")                                   \
-	X(LIMIT_FILE_SIZE, "limits.file_size", "size of any one file written")                     \
-	X(LIMIT_PROCESS_MEMORY, "limits.process_memory", "address space of each process")          \
-	X(LIMIT_CPU_TIME, "limits.cpu_time", "CPU seconds of each process")                        \
-	X(LIMIT_IO, "limits.io", "weight or rate of disk input and output")                        \
-	X(DEDICATED, "resources.dedicated", "reserved CPUs and memory")                            \
-	X(NET_NONE, "network.none", "no network at all")                                           \
-	X(NET_ALLOW, "network.allow", "network to named domains only")                             \
-	X(NET_OPEN, "network.open", "network without rules")                                       \
-	X(GPU, "gpu", "a GPU")                                                                     \
-	X(PAUSE, "pause", "freeze and thaw")                                                       \
-	X(SNAPSHOT, "snapshot", "save and restore")                                                \
-	X(FORK, "fork", "copy a live cell")                                                        \
+#define CELL_CAPS(X)                                                                              \
+	X(EXEC, "exec", "run commands, with stdin, signals and separate streams")                 \
+	X(PTY, "pty", "terminals with resize")                                                    \
+	X(FILES, "files", "read, write and search files of the workspace")                        \
+	X(WATCH, "watch", "notice file changes as they happen")                                   \
+	X(BACKGROUND, "background", "commands that outlive the client and can be attached again") \
+	X(NAMED, "named", "cells that outlive the process that made them")                        \
+	X(USER, "user", "run a command as another user of the cell")                              \
+	X(WORKSPACE, "workspace", "a directory of the host as the cell's workspace")              \
+	X(PRIVATE_HOME, "private-home", "HOME and TMPDIR of its own, removed afterwards")         \
+	X(KILL_TREE, "kill-tree", "a deadline ends every descendant, double-forked ones too")     \
+	X(HIDE_FILES, "hide-files", "files of the host are invisible")                            \
+	X(HIDE_PROCESSES, "hide-processes", "processes of the host are invisible")                \
+	X(SYSCALL_FILTER, "syscall-filter", "dangerous system calls are refused")                 \
+	X(OWN_KERNEL, "own-kernel", "a kernel of its own (VM or user-space kernel)")              \
+	X(ROOT_DIR, "root.dir", "a root tree given as a directory")                               \
+	X(ROOT_TAR, "root.tar", "a root tree given as a tar archive")                             \
+	X(IMAGE, "image", "container images")                                                     \
+	X(MOUNTS, "mounts", "further directories of the host, read-write or read-only")           \
+	X(LIMIT_MEMORY, "limits.memory", "memory of the whole cell")                              \
+	X(LIMIT_CPUS, "limits.cpus", "CPU time per second of the whole cell")                     \
+	X(LIMIT_PIDS, "limits.pids", "number of processes")                                       \
+	X(LIMIT_DISK, "limits.disk", "bytes written to disk")                                     \
+	X(LIMIT_FILES, "limits.files", "open files per process")                                  \
+	X(LIMIT_FILE_SIZE, "limits.file_size", "size of any one file written")                    \
+	X(LIMIT_PROCESS_MEMORY, "limits.process_memory", "address space of each process")         \
+	X(LIMIT_CPU_TIME, "limits.cpu_time", "CPU seconds of each process")                       \
+	X(LIMIT_IO, "limits.io", "weight or rate of disk input and output")                       \
+	X(DEDICATED, "resources.dedicated", "reserved CPUs and memory")                           \
+	X(NET_NONE, "network.none", "no network at all")                                          \
+	X(NET_ALLOW, "network.allow", "network to named domains only")                            \
+	X(NET_OPEN, "network.open", "network without rules")                                      \
+	X(GPU, "gpu", "a GPU")                                                                    \
+	X(PAUSE, "pause", "freeze and thaw")                                                      \
+	X(SNAPSHOT, "snapshot", "save and restore")                                               \
+	X(FORK, "fork", "copy a live cell")                                                       \
 	X(SECRETS, "secrets", "secrets that never enter the cell")
 
 enum cell_cap {
 #define X(name, word, meaning) CELL_CAP_##name,
 	CELL_CAPS(X)
 #undef X
-		CELL_CAP_COUNT
+	CELL_CAP_COUNT
 };
 
 /* A set of capabilities: bit n stands for capability n. */
@@ -84,13 +84,13 @@ struct cell_backend_info {
 	const char *name;
 	const char *summary; /* one line */
 	const char *wall;    /* one sentence: what it keeps apart and what not */
-	int tier;	     /* 0 no wall ... 4, MISSION D; what a spec's `tier` is compared with */
-	bool is_built;	     /* false: known by name, but not in this build */
-	bool is_usable;	     /* probe said yes */
+	int tier;            /* 0 no wall ... 4, MISSION D; what a spec's `tier` is compared with */
+	bool is_built;       /* false: known by name, but not in this build */
+	bool is_usable;      /* probe said yes */
 	char reason[240];    /* why not usable */
-	char fix[240];	     /* what would make it so */
+	char fix[240];       /* what would make it so */
 	cell_caps declared;  /* what it can promise at best */
-	cell_caps caps;	     /* what it can promise here */
+	cell_caps caps;      /* what it can promise here */
 	struct cell_lack lacks[CELL_LACKS_MAX];
 	size_t n_lacks;
 };

@@ -29,16 +29,17 @@ extern "C" {
 
 struct cell;
 
-#define CELL_NAME_MAX 64 /* bytes, with the NUL: a-z 0-9 . _ -, beginning with a letter or digit */
+#define CELL_NAME_MAX 64 /* bytes, with the NUL: a-z 0-9 . _ -, beginning with a letter or digit \
+			  */
 
 /* "0.1.0" */
 const char *cell_version(void);
 
-/* Make a cell. With a name it outlives this process (reopen it by name); without one it is gone when
- * closed or when this process dies. */
+/* Make a cell. With a name it outlives this process (reopen it by name); without one it is gone
+ * when closed or when this process dies. */
 int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error *err);
-/* Connect to a named cell made earlier, here or elsewhere on this machine. CELL_ENOTFOUND; CELL_EGONE
- * when it was there but its guest has died (it is cleaned up then). */
+/* Connect to a named cell made earlier, here or elsewhere on this machine. CELL_ENOTFOUND;
+ * CELL_EGONE when it was there but its guest has died (it is cleaned up then). */
 int cell_reopen(const char *name, struct cell **ret, struct cell_error *err);
 /* Let go. An ephemeral cell is destroyed, a named one stays. Takes NULL. */
 int cell_close(struct cell *c, struct cell_error *err);
@@ -47,15 +48,15 @@ int cell_destroy(struct cell *c, struct cell_error *err);
 /* By name, whatever state it is in. */
 int cell_remove(const char *name, struct cell_error *err);
 
-const char *cell_name(const struct cell *c);	/* for an ephemeral cell, its id */
+const char *cell_name(const struct cell *c); /* for an ephemeral cell, its id */
 const char *cell_backend_of(const struct cell *c);
 /* What the cell's back end promised when it was made. */
 bool cell_supports(const struct cell *c, enum cell_cap cap);
 /* Limits asked for with best effort that are not enforced; 0 when all are. */
 cell_caps cell_degraded(const struct cell *c);
 
-/* For an event loop: wait until readable (or writable when cell_poll_events() says POLLOUT), then call
- * cell_exec_next(x, 0, ...). Reading the fd yourself breaks the connection. */
+/* For an event loop: wait until readable (or writable when cell_poll_events() says POLLOUT), then
+ * call cell_exec_next(x, 0, ...). Reading the fd yourself breaks the connection. */
 int cell_poll_fd(const struct cell *c);
 short cell_poll_events(const struct cell *c);
 
@@ -76,7 +77,7 @@ struct cell_info {
 	int64_t guest_pid;
 	uint64_t created_unix_ms;
 	const char *const *labels; /* NULL-terminated */
-	const char *directory;	   /* where its record, socket and spool are */
+	const char *directory;     /* where its record, socket and spool are */
 };
 typedef int (*cell_info_fn)(const struct cell_info *info, void *user);
 /* All cells of this user's state directory. Clean-up of dead ones is cell_prune()'s. */
@@ -89,9 +90,9 @@ int cell_prune(cell_info_fn fn, void *user, struct cell_error *err);
 
 /* What the cell is, as its guest sees it. Strings are valid during the callback. */
 struct cell_platform {
-	const char *os;		/* "Linux" */
+	const char *os;         /* "Linux" */
 	const char *os_version; /* "Debian GNU/Linux 12 (bookworm)" */
-	const char *kernel;	/* release */
+	const char *kernel;     /* release */
 	const char *arch;
 	const char *hostname;
 	const char *workspace; /* as the cell sees it */

@@ -9,12 +9,11 @@
 #ifndef CELL_EXEC_H
 #define CELL_EXEC_H
 
+#include <cell/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include <cell/error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,38 +27,38 @@ struct cell_exec;
 enum cell_exec_flags {
 	CELL_EXEC_STDIN = 1 << 0,  /* the command reads what cell_exec_write() sends; otherwise
 				      its stdin is empty */
-	CELL_EXEC_TTY = 1 << 1,	   /* in a terminal; implies STDIN, stderr comes as stdout */
+	CELL_EXEC_TTY = 1 << 1,    /* in a terminal; implies STDIN, stderr comes as stdout */
 	CELL_EXEC_MERGE = 1 << 2,  /* stderr into stdout, in the order written */
 	CELL_EXEC_DETACH = 1 << 3, /* goes on without a client; output is kept */
 };
 
 /* Zeroed means default. Pointers are borrowed for the call. */
 struct cell_exec_opts {
-	const char *const *argv;  /* NULL-terminated; or */
-	const char *shell;	  /* a command line for /bin/sh -c */
-	const char *id;		  /* the caller's own id for it (A-Za-z0-9._-); a second start with
-				     the same id is CELL_EEXISTS, so a retry never runs twice */
-	const char *cwd;	  /* relative to the workspace, or absolute in the cell */
-	const char *const *env;	  /* "K=V" over the cell's own, NULL-terminated */
-	const char *user;	  /* name or uid[:gid] in the cell */
-	uint32_t flags;		  /* enum cell_exec_flags */
-	uint16_t rows, cols;	  /* of the terminal */
-	uint64_t timeout_ms;	  /* 0: the spec's; TERM, 2 s, then KILL of every descendant */
-	uint64_t keep_bytes;	  /* output kept for later readers, per stream; 0: default */
-	size_t max_output;	  /* cell_run: bytes collected per stream; 0: 1 MiB */
+	const char *const *argv; /* NULL-terminated; or */
+	const char *shell;       /* a command line for /bin/sh -c */
+	const char *id;          /* the caller's own id for it (A-Za-z0-9._-); a second start with
+				    the same id is CELL_EEXISTS, so a retry never runs twice */
+	const char *cwd;         /* relative to the workspace, or absolute in the cell */
+	const char *const *env;  /* "K=V" over the cell's own, NULL-terminated */
+	const char *user;        /* name or uid[:gid] in the cell */
+	uint32_t flags;          /* enum cell_exec_flags */
+	uint16_t rows, cols;     /* of the terminal */
+	uint64_t timeout_ms;     /* 0: the spec's; TERM, 2 s, then KILL of every descendant */
+	uint64_t keep_bytes;     /* output kept for later readers, per stream; 0: default */
+	size_t max_output;       /* cell_run: bytes collected per stream; 0: 1 MiB */
 };
 
 struct cell_usage {
-	uint64_t cpu_ns;	/* user and system, of the command and what it waited for */
+	uint64_t cpu_ns;        /* user and system, of the command and what it waited for */
 	uint64_t max_rss_bytes; /* largest process */
 	uint64_t wall_ns;
 };
 
 /* How a command ended. */
 struct cell_exit {
-	int exit_code;	/* 0..255 as a shell would say it: 124 timed out, 126 not executable,
-			   127 not found, 128+n killed by signal n */
-	int signal;	/* 0, or what killed it */
+	int exit_code; /* 0..255 as a shell would say it: 124 timed out, 126 not executable,
+			  127 not found, 128+n killed by signal n */
+	int signal;    /* 0, or what killed it */
 	bool timed_out;
 	bool oom;
 	struct cell_usage usage;
@@ -68,10 +67,10 @@ struct cell_exit {
 struct cell_result {
 	char id[CELL_EXEC_ID_MAX];
 	struct cell_exit exit;
-	char *out, *err;	       /* collected, NUL-terminated behind their length */
+	char *out, *err; /* collected, NUL-terminated behind their length */
 	size_t out_len, err_len;
 	uint64_t out_bytes, err_bytes; /* written by the command in all */
-	bool truncated;		       /* more was written than was collected */
+	bool truncated;                /* more was written than was collected */
 };
 
 /* Run to the end and collect. `input` (may be NULL) is its stdin. 0 even when the command fails:
@@ -101,29 +100,29 @@ enum cell_event_type {
 	CELL_EVENT_NONE = 0, /* nothing within the time given */
 	CELL_EVENT_STDOUT,
 	CELL_EVENT_STDERR,
-	CELL_EVENT_GAP,	 /* bytes before `offset` of stream `stream` are no longer kept */
+	CELL_EVENT_GAP,  /* bytes before `offset` of stream `stream` are no longer kept */
 	CELL_EVENT_EXIT, /* exit is filled; further output of descendants may follow on attach */
-	CELL_EVENT_END,	 /* attach without follow: everything there was has been given */
+	CELL_EVENT_END,  /* attach without follow: everything there was has been given */
 };
 
 struct cell_event {
 	enum cell_event_type type;
-	int stream;	     /* 1 stdout, 2 stderr */
+	int stream;          /* 1 stdout, 2 stderr */
 	const uint8_t *data; /* valid until the next call on this cell */
 	size_t len;
-	uint64_t offset;     /* of data[0] in its stream */
+	uint64_t offset; /* of data[0] in its stream */
 	struct cell_exit exit;
 };
 
-/* The next event. timeout_ms: -1 waits, 0 polls. 0 with NONE when nothing came in time. After EXIT or
- * END the stream is over: further calls give NONE. */
-int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
-	struct cell_error *err);
+/* The next event. timeout_ms: -1 waits, 0 polls. 0 with NONE when nothing came in time. After EXIT
+ * or END the stream is over: further calls give NONE. */
+int cell_exec_next(
+	struct cell_exec *x, int timeout_ms, struct cell_event *ret, struct cell_error *err);
 
 /* Queue bytes for stdin. Blocks (pumping the connection) while the command does not read; with
  * timeout_ms 0 takes what fits and returns how much. */
-ssize_t cell_exec_write(struct cell_exec *x, const void *p, size_t n, int timeout_ms,
-	struct cell_error *err);
+ssize_t cell_exec_write(
+	struct cell_exec *x, const void *p, size_t n, int timeout_ms, struct cell_error *err);
 int cell_exec_close_stdin(struct cell_exec *x, struct cell_error *err);
 int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct cell_error *err);
 /* To the command's process group. */
@@ -137,7 +136,7 @@ int cell_signal(struct cell *c, const char *id, int signal, bool tree, struct ce
 
 enum cell_exec_state {
 	CELL_EXEC_RUNNING = 1,
-	CELL_EXEC_EXITED = 2,	 /* and nothing of it is left */
+	CELL_EXEC_EXITED = 2,    /* and nothing of it is left */
 	CELL_EXEC_LINGERING = 3, /* the command exited, descendants run on */
 };
 
@@ -149,8 +148,8 @@ struct cell_exec_info {
 	int64_t pid; /* as the guest sees it */
 	bool is_tty;
 	uint64_t started_unix_ms;
-	struct cell_exit exit; /* when not RUNNING */
-	uint64_t out_bytes, err_bytes;	 /* written so far */
+	struct cell_exit exit;           /* when not RUNNING */
+	uint64_t out_bytes, err_bytes;   /* written so far */
 	uint64_t out_oldest, err_oldest; /* oldest offset still kept */
 };
 typedef int (*cell_exec_info_fn)(const struct cell_exec_info *info, void *user);

@@ -9,12 +9,11 @@
 #ifndef CELL_FILE_H
 #define CELL_FILE_H
 
+#include <cell/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include <cell/error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,18 +41,20 @@ struct cell_file_info {
 
 /* Bytes as they come. A non-zero return stops the transfer and is returned. */
 typedef int (*cell_data_fn)(const void *p, size_t n, void *user);
-/* Give up to n bytes: how many, 0 at the end, negative errno to give up (nothing is written then). */
+/* Give up to n bytes: how many, 0 at the end, negative errno to give up (nothing is written then).
+ */
 typedef ssize_t (*cell_source_fn)(void *p, size_t n, void *user);
 typedef int (*cell_file_fn)(const struct cell_file_info *info, void *user);
 
-int cell_file_stat(struct cell *c, const char *path, cell_file_fn fn, void *user,
-	struct cell_error *err);
+int cell_file_stat(
+	struct cell *c, const char *path, cell_file_fn fn, void *user, struct cell_error *err);
 /* 1 or 0; negative on error. */
 int cell_file_exists(struct cell *c, const char *path, struct cell_error *err);
 /* From offset, at most limit bytes (0: to the end). Returns 0. */
 int cell_file_read(struct cell *c, const char *path, uint64_t offset, uint64_t limit,
 	cell_data_fn fn, void *user, struct cell_error *err);
-/* Whole file into memory; -EFBIG past max. *ret is NUL-terminated behind its length; caller frees. */
+/* Whole file into memory; -EFBIG past max. *ret is NUL-terminated behind its length; caller frees.
+ */
 int cell_file_load(struct cell *c, const char *path, size_t max, char **ret, size_t *ret_len,
 	struct cell_error *err);
 
@@ -69,12 +70,12 @@ int cell_file_write(struct cell *c, const char *path, uint32_t mode, uint32_t fl
 int cell_file_store(struct cell *c, const char *path, uint32_t mode, uint32_t flags, const void *p,
 	size_t n, struct cell_error *err);
 
-int cell_file_mkdir(struct cell *c, const char *path, uint32_t mode, bool parents,
-	struct cell_error *err);
+int cell_file_mkdir(
+	struct cell *c, const char *path, uint32_t mode, bool parents, struct cell_error *err);
 /* A directory needs recursive. */
 int cell_file_remove(struct cell *c, const char *path, bool recursive, struct cell_error *err);
-int cell_file_move(struct cell *c, const char *from, const char *to, bool replace,
-	struct cell_error *err);
+int cell_file_move(
+	struct cell *c, const char *from, const char *to, bool replace, struct cell_error *err);
 
 /* Entries below a directory, depth levels deep (1: itself only; 0: all), sorted by name within each
  * directory. */
@@ -87,11 +88,11 @@ int cell_file_glob(struct cell *c, const char *path, const char *pattern, uint32
 
 struct cell_grep_opts {
 	const char *pattern; /* POSIX extended regular expression, or */
-	bool is_fixed;	     /* plain text */
+	bool is_fixed;       /* plain text */
 	bool ignore_case;
-	const char *path;    /* file or directory; NULL: workspace */
-	const char *glob;    /* only files whose path matches; NULL: all */
-	uint32_t limit;	     /* matches; 0: 1000 */
+	const char *path; /* file or directory; NULL: workspace */
+	const char *glob; /* only files whose path matches; NULL: all */
+	uint32_t limit;   /* matches; 0: 1000 */
 };
 struct cell_grep_match {
 	const char *path;
@@ -112,13 +113,13 @@ int cell_file_edit(struct cell *c, const char *path, const void *old_text, size_
 
 /* A directory as a tar stream, out and in. In: entries stay below `path`; devices, absolute names
  * and links out are refused. */
-int cell_file_tar(struct cell *c, const char *path, cell_data_fn fn, void *user,
-	struct cell_error *err);
-int cell_file_untar(struct cell *c, const char *path, cell_source_fn fn, void *user,
-	struct cell_error *err);
+int cell_file_tar(
+	struct cell *c, const char *path, cell_data_fn fn, void *user, struct cell_error *err);
+int cell_file_untar(
+	struct cell *c, const char *path, cell_source_fn fn, void *user, struct cell_error *err);
 
-/* A file or directory between host and cell, whole. progress (may be NULL) is told the bytes moved so
- * far; a non-zero return stops it. Downloads never follow or create links out of dest. */
+/* A file or directory between host and cell, whole. progress (may be NULL) is told the bytes moved
+ * so far; a non-zero return stops it. Downloads never follow or create links out of dest. */
 typedef int (*cell_progress_fn)(uint64_t bytes, void *user);
 int cell_file_upload(struct cell *c, const char *host_path, const char *path,
 	cell_progress_fn progress, void *user, struct cell_error *err);

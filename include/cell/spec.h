@@ -27,8 +27,8 @@ enum cell_network {
  * *_CREDENTIAL and their like) never pass, whatever the policy; naming one in `env` does. */
 enum cell_env_from {
 	CELL_ENV_NONE = 0, /* nothing: PATH, HOME, LANG, USER are the cell's own */
-	CELL_ENV_CORE,	   /* PATH, LANG, LC_*, TZ, TERM, SHELL, USER, LOGNAME, ... */
-	CELL_ENV_ALL,	   /* everything but secrets */
+	CELL_ENV_CORE,     /* PATH, LANG, LC_*, TZ, TERM, SHELL, USER, LOGNAME, ... */
+	CELL_ENV_ALL,      /* everything but secrets */
 };
 
 enum cell_lifecycle {
@@ -49,16 +49,16 @@ enum cell_resource_model {
 };
 
 struct cell_limits {
-	uint64_t memory_bytes;	       /* the whole cell */
-	uint32_t cpu_millis;	       /* 500 = half a CPU */
-	uint32_t pids;		       /* processes and threads */
-	uint64_t disk_bytes;	       /* written by the cell */
-	uint32_t files;		       /* open files per process */
+	uint64_t memory_bytes;         /* the whole cell */
+	uint32_t cpu_millis;           /* 500 = half a CPU */
+	uint32_t pids;                 /* processes and threads */
+	uint64_t disk_bytes;           /* written by the cell */
+	uint32_t files;                /* open files per process */
 	uint64_t file_size_bytes;      /* any one file */
 	uint64_t process_memory_bytes; /* address space per process */
-	uint32_t cpu_time_s;	       /* CPU seconds per process */
-	uint32_t io_weight;	       /* 1..10000, 100 is normal */
-	bool is_best_effort;	       /* take what the host can enforce and report the rest */
+	uint32_t cpu_time_s;           /* CPU seconds per process */
+	uint32_t io_weight;            /* 1..10000, 100 is normal */
+	bool is_best_effort;           /* take what the host can enforce and report the rest */
 };
 
 struct cell_mount {
@@ -70,7 +70,7 @@ struct cell_mount {
 struct cell_spec {
 	const char *name;      /* NULL: ephemeral, gone when closed */
 	const char *backend;   /* NULL: the strongest usable here */
-	int tier;	       /* 0: none asked for; 1..4: refuse weaker walls */
+	int tier;              /* 0: none asked for; 1..4: refuse weaker walls */
 	const char *image;     /* container image */
 	const char *root;      /* root tree: directory or tar archive (chroot, jail) */
 	const char *workspace; /* host directory; NULL: the current one, or the back end's own */
@@ -78,8 +78,8 @@ struct cell_spec {
 	size_t n_mounts;
 	const char *const *env; /* "K=V", NULL-terminated: for every command in the cell */
 	enum cell_env_from env_from;
-	const char *cwd;  /* default directory of commands, relative to the workspace */
-	const char *user; /* default user of commands */
+	const char *cwd;     /* default directory of commands, relative to the workspace */
+	const char *user;    /* default user of commands */
 	uint64_t timeout_ms; /* default deadline of commands; 0: none */
 	struct cell_limits limits;
 	enum cell_resource_model resources;

@@ -37,7 +37,7 @@ static inline void cell_closedirp(DIR **d)
 }
 
 #define auto_free auto_(cell_freep)
-#define auto_fd	  auto_(cell_closep)
+#define auto_fd   auto_(cell_closep)
 #define auto_file auto_(cell_fclosep)
 #define auto_dir  auto_(cell_closedirp)
 

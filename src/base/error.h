@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How our own code fills a struct cell_error. Set once where the failure happens; outer layers only prefix. */
+/* How our own code fills a struct cell_error. Set once where the failure happens; outer layers only
+ * prefix. */
 #pragma once
 #include "cell/error.h"
 

@@ -3,8 +3,9 @@
 #pragma once
 #include <jansson.h>
 
-#include "core/backend.h"
 #include "cell/cell.h"
+
+#include "core/backend.h"
 
 struct link;
 
@@ -12,11 +13,11 @@ struct cell {
 	char name[CELL_NAME_MAX];
 	char *directory;  /* <state>/cells/<name> */
 	int directory_fd; /* O_PATH */
-	int lock_fd;	  /* held while this process owns an ephemeral or half-made cell, else -1 */
+	int lock_fd;      /* held while this process owns an ephemeral or half-made cell, else -1 */
 	bool is_ephemeral;
-	json_t *record;	  /* what cell.json says; owned */
+	json_t *record; /* what cell.json says; owned */
 	const struct cell_backend *chain[CELL_CHAIN_MAX];
-	size_t level;	  /* which of chain is running: wrappers step it */
+	size_t level; /* which of chain is running: wrappers step it */
 	void *states[CELL_CHAIN_MAX];
 	cell_caps caps;
 	cell_caps degraded;

@@ -10,11 +10,12 @@
 #include "core/backend.h"
 
 struct guest_options {
-	const char *workspace; /* as the guest sees it, absolute */
-	const char *spool;     /* directory for kept output, as the guest sees it; NULL: memory */
+	const char *workspace;  /* as the guest sees it, absolute */
+	const char *spool;      /* directory for kept output, as the guest sees it; NULL: memory */
 	const char *home, *tmp; /* NULL: the user's own */
 	const char *const *rlimits; /* "nofile=64", NULL-terminated; NULL: none */
-	/* Runs in the child just before exec, async-signal-safe code only; 0 or a negative errno. */
+	/* Runs in the child just before exec, async-signal-safe code only; 0 or a negative errno.
+	 */
 	int (*enter)(void *user);
 	void *user;
 };
@@ -32,5 +33,6 @@ int cell_guest_stop(struct cell *c, struct cell_error *err);
 /* The embedded program. */
 extern const unsigned char cell_guest_blob[];
 extern const unsigned char cell_guest_blob_end[];
-/* An fd of it that can be executed (memfd, or a file in dir_fd where memfds may not be), CLOEXEC. */
+/* An fd of it that can be executed (memfd, or a file in dir_fd where memfds may not be), CLOEXEC.
+ */
 int cell_guest_image(int dir_fd, struct cell_error *err);

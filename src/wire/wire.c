@@ -211,8 +211,8 @@ int wire_check(const void *p, size_t len, const uint16_t *known, size_t n_known,
 	return more;
 }
 
-int wire_record_next(const uint8_t *p, size_t n, const uint8_t **ret, size_t *ret_len,
-	size_t *ret_used)
+int wire_record_next(
+	const uint8_t *p, size_t n, const uint8_t **ret, size_t *ret_len, size_t *ret_used)
 {
 	if (n < 4)
 		return 0;

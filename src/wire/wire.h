@@ -2,11 +2,11 @@
 /*
  * wire.h: the frame protocol between host and guest. docs/protocol.md is the full text.
  *
- * A connection is a byte stream. It carries frames: a 12-byte header and a payload. Frames belong to
- * streams; each request opens one and its END closes it. Requests and answers are lists of tagged
- * fields; bulk data goes in DATA frames that carry the byte offset of their first byte, so that both
- * sides agree on what has arrived, across reconnects too. A sender never has more than the agreed
- * window of unacknowledged bytes under way on a channel.
+ * A connection is a byte stream. It carries frames: a 12-byte header and a payload. Frames belong
+ * to streams; each request opens one and its END closes it. Requests and answers are lists of
+ * tagged fields; bulk data goes in DATA frames that carry the byte offset of their first byte, so
+ * that both sides agree on what has arrived, across reconnects too. A sender never has more than
+ * the agreed window of unacknowledged bytes under way on a channel.
  *
  * libc only; shared by host and guest. Integers are little-endian on the wire.
  */
@@ -17,32 +17,34 @@
 
 #include "base/buf.h"
 
-#define WIRE_VERSION	 1
-#define WIRE_MAGIC	 0x4c4c4543u /* "CELL" */
+#define WIRE_VERSION     1
+#define WIRE_MAGIC       0x4c4c4543u /* "CELL" */
 #define WIRE_HEADER_SIZE 12u
 
 /* Limits. Each side drops a peer that passes one. */
-#define WIRE_MAX_DATA	   (128u * 1024)		/* bytes of data in one DATA frame */
-#define WIRE_MAX_PAYLOAD   (WIRE_MAX_DATA + 8)		/* payload of any frame */
-#define WIRE_MAX_MESSAGE   (4u * 1024 * 1024)		/* a request put together from MORE frames */
-#define WIRE_MAX_STREAMS   1024u			/* open at once on one connection */
-#define WIRE_MAX_CLIENTS   256u				/* connections to one guest */
-#define WIRE_MAX_RECORD	   (64u * 1024)			/* one record of a record stream */
-#define WIRE_MAX_REPLY	   4096u			/* fields of an END of a file operation */
-#define WIRE_MAX_WINDOW	   (8u * 1024 * 1024)
-#define WIRE_DEFAULT_WINDOW (1024u * 1024)
+#define WIRE_MAX_DATA       (128u * 1024)       /* bytes of data in one DATA frame */
+#define WIRE_MAX_PAYLOAD    (WIRE_MAX_DATA + 8) /* payload of any frame */
+#define WIRE_MAX_MESSAGE    (4u * 1024 * 1024)  /* a request put together from MORE frames */
+#define WIRE_MAX_STREAMS    1024u               /* open at once on one connection */
+#define WIRE_MAX_CLIENTS    256u                /* connections to one guest */
+#define WIRE_MAX_RECORD     (64u * 1024)        /* one record of a record stream */
+#define WIRE_MAX_REPLY      4096u               /* fields of an END of a file operation */
+#define WIRE_MAX_WINDOW     (8u * 1024 * 1024)
+#define WIRE_DEFAULT_WINDOW (256u * 1024)
+#define WIRE_STDIN_WINDOW   (256u * 1024) /* taken by a guest unacknowledged */
 
 enum wire_type {
 	WIRE_HELLO = 1, /* both ways, first frame, stream 0: fields MAGIC VERSION ... */
-	WIRE_REQUEST,	/* client: opens the stream; u16 op, then fields; may have MORE */
-	WIRE_REPLY,	/* guest: fields; zero or more before END (the exec's STARTED) */
-	WIRE_DATA,	/* both: u64 offset, then bytes; `chan` says which channel */
-	WIRE_ACK,	/* both: u64 = all bytes of `chan` below it are consumed */
-	WIRE_EOF,	/* both: u64 = final length of `chan` */
-	WIRE_CONTROL,	/* client: u16 op (enum wire_control), then fields */
-	WIRE_END,	/* guest: closes the stream; fields CODE (0 is success) MESSAGE ... */
-	WIRE_CANCEL,	/* client: closes the stream, no END follows; an exec goes on, a file op stops */
-	WIRE_PING,	/* both, stream 0: answered by PONG with the same payload (<= 8 bytes) */
+	WIRE_REQUEST,   /* client: opens the stream; u16 op, then fields; may have MORE */
+	WIRE_REPLY,     /* guest: fields; zero or more before END (the exec's STARTED) */
+	WIRE_DATA,      /* both: u64 offset, then bytes; `chan` says which channel */
+	WIRE_ACK,       /* both: u64 = all bytes of `chan` below it are consumed */
+	WIRE_EOF,       /* both: u64 = final length of `chan` */
+	WIRE_CONTROL,   /* client: u16 op (enum wire_control), then fields */
+	WIRE_END,       /* guest: closes the stream; fields CODE (0 is success) MESSAGE ... */
+	WIRE_CANCEL, /* client: closes the stream, no END follows; an exec goes on, a file op stops
+		      */
+	WIRE_PING,   /* both, stream 0: answered by PONG with the same payload (<= 8 bytes) */
 	WIRE_PONG,
 	WIRE_GOAWAY, /* both, stream 0: fields CODE MESSAGE; the sender closes after it */
 	WIRE_TYPE_COUNT
@@ -60,29 +62,34 @@ enum wire_chan {
 };
 
 enum wire_op {
-	WIRE_OP_EXEC = 1,
-	WIRE_OP_ATTACH,
-	WIRE_OP_SIGNAL, /* ID SIGNAL TREE */
-	WIRE_OP_PS,	/* record stream */
+	WIRE_OP_EXEC = 1, /* ARG... or SHELL, ENV... CWD USER ID FLAGS ... -> REPLY, DATA, END */
+	WIRE_OP_ATTACH,   /* ID OUT_OFFSET ERR_OFFSET FLAGS(1 hold, 2 no follow, 4 stdin) */
+	WIRE_OP_SIGNAL,   /* ID SIGNAL TREE */
+	WIRE_OP_PS,       /* a REPLY for each command */
 	WIRE_OP_INFO,
-	WIRE_OP_TOOLS,	  /* record stream */
+	WIRE_OP_TOOLS,    /* NAME... PATH -> a REPLY for each: NAME PATH */
 	WIRE_OP_SHUTDOWN, /* end every process, then the guest */
 
 	/* files: each runs in a worker process of the guest */
 	WIRE_OP_STAT = 32, /* PATH -> END with the file's fields */
-	WIRE_OP_READ,	   /* PATH OFFSET LIMIT -> bytes on OUT */
-	WIRE_OP_WRITE,	   /* PATH MODE FLAGS, bytes on IN -> END SIZE */
-	WIRE_OP_MKDIR,	   /* PATH MODE FLAGS(1 = parents) */
-	WIRE_OP_REMOVE,	   /* PATH FLAGS(1 = recursive) */
-	WIRE_OP_MOVE,	   /* PATH TARGET FLAGS(1 = replace) */
-	WIRE_OP_LIST,	   /* PATH DEPTH -> records of file fields */
-	WIRE_OP_GLOB,	   /* PATH PATTERN LIMIT -> records; END TRUNCATED */
-	WIRE_OP_GREP,	   /* PATH PATTERN GLOB LIMIT FLAGS(1 fixed, 2 ignore case) -> records
+	WIRE_OP_READ,      /* PATH OFFSET LIMIT -> bytes on OUT */
+	WIRE_OP_WRITE,     /* PATH MODE FLAGS, bytes on IN -> END SIZE */
+	WIRE_OP_MKDIR,     /* PATH MODE FLAGS(1 = parents) */
+	WIRE_OP_REMOVE,    /* PATH FLAGS(1 = recursive) */
+	WIRE_OP_MOVE,      /* PATH TARGET FLAGS(1 = replace) */
+	WIRE_OP_LIST,      /* PATH DEPTH -> records of file fields */
+	WIRE_OP_GLOB,      /* PATH PATTERN LIMIT -> records; END TRUNCATED */
+	WIRE_OP_GREP,      /* PATH PATTERN GLOB LIMIT FLAGS(1 fixed, 2 ignore case) -> records
 			      PATH LINE TEXT; END TRUNCATED */
-	WIRE_OP_EDIT,	   /* PATH OLD NEW FLAGS(1 = all) -> END COUNT */
-	WIRE_OP_TAR,	   /* PATH -> tar bytes on OUT */
-	WIRE_OP_UNTAR,	   /* PATH, tar bytes on IN -> END COUNT */
-	WIRE_OP_WATCH,	   /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
+	WIRE_OP_EDIT,      /* PATH OLD NEW FLAGS(1 = all) -> END COUNT */
+	WIRE_OP_TAR,       /* PATH -> tar bytes on OUT */
+	WIRE_OP_UNTAR,     /* PATH, tar bytes on IN -> END COUNT */
+	WIRE_OP_WATCH,     /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
+};
+
+/* EXEC's FLAGS: enum cell_exec_flags, and: */
+enum wire_exec_flags {
+	WIRE_EXEC_QUIET = 1 << 16, /* no REPLY at the start; END has the id too */
 };
 
 enum wire_control {
@@ -95,11 +102,11 @@ enum wire_control {
 #define WIRE_CRITICAL 0x8000u
 enum wire_tag {
 	WIRE_T_MAGIC = 1,
-	WIRE_T_VERSION,	 /* u64, highest spoken; the answer has the one to use */
+	WIRE_T_VERSION,  /* u64, highest spoken; the answer has the one to use */
 	WIRE_T_SOFTWARE, /* "cell 0.1.0" */
-	WIRE_T_BOOT_ID,	 /* random, new for each start of the guest */
-	WIRE_T_WINDOW,	 /* u64: how much of each channel the sender of it takes unacknowledged */
-	WIRE_T_CODE,	 /* enum cell_code */
+	WIRE_T_BOOT_ID,  /* random, new for each start of the guest */
+	WIRE_T_WINDOW,   /* u64: how much of each channel the sender of it takes unacknowledged */
+	WIRE_T_CODE,     /* enum cell_code */
 	WIRE_T_ERRNO,
 	WIRE_T_MESSAGE,
 	WIRE_T_HINT,
@@ -129,7 +136,7 @@ enum wire_tag {
 	WIRE_T_IN_OFFSET,
 	WIRE_T_OUT_OLDEST,
 	WIRE_T_ERR_OLDEST,
-	WIRE_T_STATE,	/* enum cell_exec_state */
+	WIRE_T_STATE,   /* enum cell_exec_state */
 	WIRE_T_STARTED, /* unix ms */
 	WIRE_T_COMMAND,
 
@@ -225,5 +232,5 @@ int wire_check(const void *p, size_t len, const uint16_t *known, size_t n_known,
 /* Record streams: u32 length, then fields. wire_record_next gives 1 and the record when one is
  * complete at the front of the n bytes (*ret_used says how many it took), 0 when more bytes are
  * needed, -EPROTO when its length passes WIRE_MAX_RECORD. */
-int wire_record_next(const uint8_t *p, size_t n, const uint8_t **ret, size_t *ret_len,
-	size_t *ret_used);
+int wire_record_next(
+	const uint8_t *p, size_t n, const uint8_t **ret, size_t *ret_len, size_t *ret_used);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.c: commands, as include/cell/exec.h promises them, over a link to the guest. */
+#include "cell/exec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "core/cell.h"
+#include "core/exec_fields.h"
+#include "core/link.h"
+
+#define DEFAULT_MAX_OUTPUT (1024u * 1024)
+
+struct cell_exec {
+	struct cell *cell;
+	struct link_stream *stream;
+	char id[CELL_EXEC_ID_MAX];
+	uint64_t next_offset[3];   /* per channel: what comes next if nothing is missing */
+	struct cell_event pending; /* kept back while a GAP is told first */
+	bool has_pending;
+	bool has_ended;
+};
+
+static void take_id(struct cell_exec *x, const struct link_event *ev)
+{
+	auto_free char *id = wire_find_str(ev->p, ev->len, WIRE_T_ID, sizeof x->id - 1);
+
+	if (id)
+		memcpy(x->id, id, strlen(id) + 1);
+}
+
+/* Wait for the guest's word that it runs, or why not. */
+static int await_started(struct cell_exec *x, struct cell_error *err)
+{
+	struct link_event ev;
+
+	for (;;) {
+		int r = link_next(x->stream, -1, &ev, err);
+
+		if (r < 0)
+			return r;
+		if (ev.type == LINK_END) {
+			r = link_end_error(&ev, err);
+			return r < 0 ? r
+				     : cell_fail(err, CELL_EPROTOCOL, EPROTO,
+					       "start a command: the guest ended it unasked");
+		}
+		if (ev.type == LINK_REPLY)
+			break;
+	}
+	take_id(x, &ev);
+	link_set_send_offset(x->stream, wire_find_u64(ev.p, ev.len, WIRE_T_IN_OFFSET, 0));
+	return 0;
+}
+
+static int begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_quiet,
+	struct cell_exec **ret, struct cell_error *err)
+{
+	struct cell_exec *x = calloc(1, sizeof *x);
+
+	if (!x)
+		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "start a command");
+	x->cell = c;
+	int r = link_request(c->link, op, fields, &x->stream, err);
+	if (r == 0 && !is_quiet)
+		r = await_started(x, err);
+	if (r < 0) {
+		cell_exec_free(x);
+		return r;
+	}
+	*ret = x;
+	return 0;
+}
+
+/* Quiet: do not wait for the word that it runs. Its id and any error come with its end: one switch
+ * of processes less for whoever waits for that anyway. */
+static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quiet,
+	struct cell_exec **ret, struct cell_error *err)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
+	int r = exec_fields(c, opts, is_quiet, &b, err);
+
+	return r < 0 ? r : begin(c, WIRE_OP_EXEC, &b, is_quiet, ret, err);
+}
+
+int cell_exec_start(struct cell *c, const struct cell_exec_opts *opts, struct cell_exec **ret,
+	struct cell_error *err)
+{
+	return start(c, opts, false, ret, err);
+}
+
+int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_opts *opts,
+	struct cell_exec **ret, struct cell_error *err)
+{
+	static const struct cell_attach_opts none;
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	if (!opts)
+		opts = &none;
+	if (strlen(id) >= CELL_EXEC_ID_MAX)
+		return cell_fail(
+			err, CELL_EINVAL, EINVAL, "attach to '%.64s...': the id is too long", id);
+	(void)wire_put_str(&b, WIRE_T_ID, id);
+	(void)wire_put_u64(&b, WIRE_T_OUT_OFFSET, opts->out_offset);
+	(void)wire_put_u64(&b, WIRE_T_ERR_OFFSET, opts->err_offset);
+	(void)wire_put_u64(&b, WIRE_T_WINDOW, WIRE_DEFAULT_WINDOW);
+	(void)wire_put_u64(&b, WIRE_T_FLAGS,
+		(opts->hold ? 1u : 0) | (opts->no_follow ? 2u : 0) | (opts->with_stdin ? 4u : 0));
+	int r = begin(c, WIRE_OP_ATTACH, &b, false, ret, err);
+	if (r == 0) {
+		(*ret)->next_offset[WIRE_CHAN_OUT] = opts->out_offset;
+		(*ret)->next_offset[WIRE_CHAN_ERR] = opts->err_offset;
+	}
+	return r;
+}
+
+void cell_exec_free(struct cell_exec *x)
+{
+	if (!x)
+		return;
+	link_stream_free(x->stream);
+	free(x);
+}
+
+const char *cell_exec_id(const struct cell_exec *x)
+{
+	return x->id;
+}
+
+/* ---- events ---- */
+
+static void fill_exit(struct cell_exit *e, const uint8_t *p, size_t n)
+{
+	*e = (struct cell_exit){
+		.exit_code = (int)wire_find_u64(p, n, WIRE_T_EXIT_CODE, 0),
+		.signal = (int)wire_find_u64(p, n, WIRE_T_SIGNAL, 0),
+		.timed_out = wire_find_u64(p, n, WIRE_T_TIMED_OUT, 0),
+		.oom = wire_find_u64(p, n, WIRE_T_OOM, 0),
+		.usage =
+			{
+				.cpu_ns = wire_find_u64(p, n, WIRE_T_CPU_NS, 0),
+				.max_rss_bytes = wire_find_u64(p, n, WIRE_T_MAX_RSS, 0),
+				.wall_ns = wire_find_u64(p, n, WIRE_T_WALL_NS, 0),
+			},
+	};
+}
+
+static int on_end(struct cell_exec *x, const struct link_event *ev, struct cell_event *ret,
+	struct cell_error *err)
+{
+	struct wire_field f;
+	int r = link_end_error(ev, err);
+
+	x->has_ended = true;
+	if (r < 0)
+		return r;
+	take_id(x, ev);
+	ret->type =
+		wire_find(ev->p, ev->len, WIRE_T_EXIT_CODE, &f) ? CELL_EVENT_EXIT : CELL_EVENT_END;
+	fill_exit(&ret->exit, ev->p, ev->len);
+	return 0;
+}
+
+static void on_data(struct cell_exec *x, const struct link_event *ev, struct cell_event *ret)
+{
+	uint64_t expected = x->next_offset[ev->chan];
+
+	ret->type = ev->chan == WIRE_CHAN_ERR ? CELL_EVENT_STDERR : CELL_EVENT_STDOUT;
+	ret->stream = ev->chan;
+	ret->data = ev->p;
+	ret->len = ev->len;
+	ret->offset = ev->offset;
+	x->next_offset[ev->chan] = ev->offset + ev->len;
+	if (ev->offset > expected) {
+		x->pending = *ret;
+		x->has_pending = true;
+		*ret = (struct cell_event){
+			.type = CELL_EVENT_GAP, .stream = ev->chan, .offset = ev->offset};
+	}
+}
+
+/* Like cell_exec_next; with stop_at_room it also returns (NONE) when stdin may take more. */
+static int next_event(struct cell_exec *x, int timeout_ms, bool stop_at_room,
+	struct cell_event *ret, struct cell_error *err)
+{
+	struct link_event ev;
+
+	*ret = (struct cell_event){.type = CELL_EVENT_NONE};
+	if (x->has_pending) {
+		*ret = x->pending;
+		x->has_pending = false;
+		return 0;
+	}
+	if (x->has_ended)
+		return 0;
+	for (;;) {
+		int r = link_next(x->stream, timeout_ms, &ev, err);
+
+		if (r < 0)
+			return r;
+		switch (ev.type) {
+		case LINK_NONE:
+			return 0;
+		case LINK_ROOM:
+			if (stop_at_room)
+				return 0;
+			continue;
+		case LINK_REPLY:
+			continue;
+		case LINK_DATA:
+			on_data(x, &ev, ret);
+			return 0;
+		case LINK_END:
+			return on_end(x, &ev, ret, err);
+		}
+	}
+}
+
+int cell_exec_next(
+	struct cell_exec *x, int timeout_ms, struct cell_event *ret, struct cell_error *err)
+{
+	return next_event(x, timeout_ms, false, ret, err);
+}
+
+/* ---- to the command ---- */
+
+ssize_t cell_exec_write(
+	struct cell_exec *x, const void *p, size_t n, int timeout_ms, struct cell_error *err)
+{
+	size_t done = 0;
+
+	do {
+		ssize_t r = link_send(x->stream, (const char *)p + done, n - done, timeout_ms, err);
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			break;
+		done += (size_t)r;
+	} while (done < n && timeout_ms != 0);
+	return (ssize_t)done;
+}
+
+int cell_exec_close_stdin(struct cell_exec *x, struct cell_error *err)
+{
+	return link_send_eof(x->stream, err);
+}
+
+int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct cell_error *err)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	(void)wire_put_u64(&b, WIRE_T_ROWS, rows);
+	(void)wire_put_u64(&b, WIRE_T_COLS, cols);
+	return link_control(x->stream, WIRE_CTL_RESIZE, &b, err);
+}
+
+int cell_exec_signal(struct cell_exec *x, int signal, struct cell_error *err)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	(void)wire_put_u64(&b, WIRE_T_SIGNAL, (uint64_t)signal);
+	return link_control(x->stream, WIRE_CTL_SIGNAL, &b, err);
+}
+
+int cell_signal(struct cell *c, const char *id, int signal, bool tree, struct cell_error *err)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	(void)wire_put_str(&b, WIRE_T_ID, id);
+	(void)wire_put_u64(&b, WIRE_T_SIGNAL, (uint64_t)signal);
+	(void)wire_put_u64(&b, WIRE_T_TREE, tree);
+	return link_call(c->link, WIRE_OP_SIGNAL, &b, NULL, err);
+}
+
+/* ---- collecting ---- */
+
+struct collector {
+	struct buf text;
+	uint64_t total;
+	bool is_cut;
+};
+
+static int collect(struct collector *c, const struct cell_event *ev, struct cell_error *err)
+{
+	size_t room = c->text.max - c->text.len;
+	size_t n = ev->len < room ? ev->len : room;
+
+	c->total = ev->offset + ev->len;
+	c->is_cut |= n < ev->len;
+	if (buf_add(&c->text, ev->data, n) < 0)
+		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "collect output");
+	return 0;
+}
+
+/* Feed stdin as far as it takes; close it at the end. */
+static int feed(struct cell_exec *x, const char *input, size_t len, size_t *fed, bool *is_closed,
+	struct cell_error *err)
+{
+	if (*is_closed)
+		return 0;
+	while (*fed < len) {
+		ssize_t n = cell_exec_write(x, input + *fed, len - *fed, 0, err);
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0)
+			return 0;
+		*fed += (size_t)n;
+	}
+	*is_closed = true;
+	return cell_exec_close_stdin(x, err);
+}
+
+static void take_text(struct collector *c, char **ret, size_t *ret_len, uint64_t *ret_total)
+{
+	*ret_len = c->text.len;
+	*ret_total = c->total;
+	*ret = buf_steal(&c->text);
+}
+
+int cell_run(struct cell *c, const struct cell_exec_opts *opts, const void *input, size_t input_len,
+	struct cell_result *ret, struct cell_error *err)
+{
+	struct cell_exec_opts o = *opts;
+	size_t max = o.max_output ? o.max_output : DEFAULT_MAX_OUTPUT;
+	struct collector out = {.text = BUF_INIT(max)}, errs = {.text = BUF_INIT(max)};
+	struct cell_event ev = {0};
+	struct cell_exec *x;
+	size_t fed = 0;
+	bool is_closed = !input;
+
+	*ret = (struct cell_result){0};
+	if (input)
+		o.flags |= CELL_EXEC_STDIN;
+	o.flags &= ~(uint32_t)CELL_EXEC_DETACH;
+	int r = start(c, &o, true, &x, err);
+	if (r < 0)
+		return r;
+	while (r == 0 && ev.type != CELL_EVENT_EXIT) {
+		r = feed(x, input, input_len, &fed, &is_closed, err);
+		if (r == 0)
+			r = next_event(x, -1, !is_closed, &ev, err);
+		if (r == 0 && ev.type == CELL_EVENT_STDOUT)
+			r = collect(&out, &ev, err);
+		else if (r == 0 && ev.type == CELL_EVENT_STDERR)
+			r = collect(&errs, &ev, err);
+	}
+	memcpy(ret->id, x->id, sizeof ret->id);
+	ret->exit = ev.exit;
+	ret->truncated = out.is_cut || errs.is_cut;
+	take_text(&out, &ret->out, &ret->out_len, &ret->out_bytes);
+	take_text(&errs, &ret->err, &ret->err_len, &ret->err_bytes);
+	if (r == 0 && (!ret->out || !ret->err))
+		r = cell_fail(err, CELL_ENOSPACE, ENOMEM, "collect output");
+	cell_exec_free(x);
+	return r;
+}
+
+void cell_result_done(struct cell_result *r)
+{
+	if (!r)
+		return;
+	free(r->out);
+	free(r->err);
+	r->out = r->err = NULL;
+}

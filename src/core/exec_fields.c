@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/exec_fields.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "core/cell.h"
+#include "wire/wire.h"
+
+#define EPHEMERAL_KEEP (256u * 1024) /* nobody comes back for it: only what is under way */
+
+static size_t name_length(const char *variable)
+{
+	return (size_t)(strchrnul(variable, '=') - variable);
+}
+
+/* Is it set again further on? */
+static bool is_overridden(const char *variable, const char *const *later)
+{
+	size_t n = name_length(variable);
+
+	for (; later && *later; later++) {
+		if (name_length(*later) == n && strncmp(variable, *later, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int put_env(
+	const struct cell *c, const struct cell_exec_opts *o, struct buf *b, struct cell_error *err)
+{
+	int r = 0;
+
+	for (char **v = c->env; r == 0 && v && *v; v++) {
+		if (!is_overridden(*v, o->env))
+			r = wire_put_str(b, WIRE_T_ENV, *v);
+	}
+	for (const char *const *v = o->env; r == 0 && v && *v; v++) {
+		if (!strchr(*v, '=') || **v == '=')
+			return cell_fail(err, CELL_EINVAL, EINVAL,
+				"run a command: environment '%.100s' is not NAME=VALUE", *v);
+		if (!is_overridden(*v, v + 1))
+			r = wire_put_str(b, WIRE_T_ENV, *v);
+	}
+	return r;
+}
+
+static int put_command(const struct cell_exec_opts *o, struct buf *b, struct cell_error *err)
+{
+	int r = 0;
+
+	if (o->shell && o->argv)
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"run a command: both argv and a shell line are given");
+	if (o->shell)
+		return wire_put_str(b, WIRE_T_SHELL, o->shell);
+	if (!o->argv || !o->argv[0])
+		return cell_fail(err, CELL_EINVAL, EINVAL, "run a command: no command given");
+	for (const char *const *a = o->argv; r == 0 && *a; a++)
+		r = wire_put_str(b, WIRE_T_ARG, *a);
+	return r;
+}
+
+static int put_rest(
+	const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b)
+{
+	uint64_t timeout_ms = o->timeout_ms ? o->timeout_ms : c->timeout_ms;
+	uint64_t keep = o->keep_bytes ? o->keep_bytes : c->is_ephemeral ? EPHEMERAL_KEEP : 0;
+	int r = wire_put_str(b, WIRE_T_CWD, o->cwd ? o->cwd : c->cwd);
+
+	if (r == 0)
+		r = wire_put_str(b, WIRE_T_USER | WIRE_CRITICAL, o->user ? o->user : c->user);
+	if (r == 0)
+		r = wire_put_str(b, WIRE_T_ID, o->id);
+	if (r == 0)
+		r = wire_put_u64(b, WIRE_T_FLAGS, o->flags | (is_quiet ? WIRE_EXEC_QUIET : 0u));
+	if (r == 0 && timeout_ms)
+		r = wire_put_u64(b, WIRE_T_TIMEOUT_MS | WIRE_CRITICAL, timeout_ms);
+	if (r == 0 && keep)
+		r = wire_put_u64(b, WIRE_T_KEEP, keep);
+	if (r == 0 && o->flags & CELL_EXEC_TTY && o->rows && o->cols) {
+		r = wire_put_u64(b, WIRE_T_ROWS, o->rows);
+		if (r == 0)
+			r = wire_put_u64(b, WIRE_T_COLS, o->cols);
+	}
+	return r ? r : wire_put_u64(b, WIRE_T_WINDOW, WIRE_DEFAULT_WINDOW);
+}
+
+int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b,
+	struct cell_error *err)
+{
+	if (err)
+		err->code = CELL_OK;
+	if (o->id && strlen(o->id) >= CELL_EXEC_ID_MAX)
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"run a command: id '%.64s...' is too long", o->id);
+	int r = put_command(o, b, err);
+	if (r == 0)
+		r = put_env(c, o, b, err);
+	if (r == 0)
+		r = put_rest(c, o, is_quiet, b);
+	if (r == -ENOBUFS) {
+		r = cell_fail(err, CELL_EINVAL, E2BIG,
+			"run a command: arguments and environment are too "
+			"large");
+		return cell_error_hint(err, r,
+			"together they may have 4 MiB; pass large data by stdin "
+			"or a file");
+	}
+	if (r == -ENOMEM)
+		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "run a command");
+	return r;
+}

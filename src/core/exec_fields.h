@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec_fields.h: an exec's options, completed by the cell's defaults, as the fields of a request.
+ */
+#pragma once
+#include <stdbool.h>
+
+#include "cell/exec.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct cell;
+
+int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b,
+	struct cell_error *err);

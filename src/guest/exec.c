@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.c: EXEC and ATTACH: a request becomes a launch, a launch becomes a job with a stream on it.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guest.h"
+#include "guest/keeper.h"
+#include "guest/pty.h"
+#include "guest/user.h"
+
+#define MAX_ARGS     131072u
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+enum attach_flags {
+	ATTACH_HOLD = 1 << 0,
+	ATTACH_NO_FOLLOW = 1 << 1,
+	ATTACH_STDIN = 1 << 2,
+};
+
+/* A NULL-terminated list of strings that owns them. */
+struct strings {
+	char **list;
+	size_t n, cap;
+};
+
+static void strings_done(struct strings *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->list[i]);
+	free(s->list);
+}
+
+/* Takes the string over. */
+static int strings_add(struct strings *s, char *one)
+{
+	if (s->n + 2 > s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 16;
+		char **p = one ? realloc(s->list, cap * sizeof *p) : NULL;
+
+		if (!p) {
+			free(one);
+			return -ENOMEM;
+		}
+		s->list = p;
+		s->cap = cap;
+	}
+	if (!one)
+		return -ENOMEM;
+	s->list[s->n++] = one;
+	s->list[s->n] = NULL;
+	return 0;
+}
+
+/* What a request asks for. */
+struct order {
+	struct strings argv, env;
+	struct user user;
+	char *id;
+	char *cwd;
+	uint64_t flags, timeout_ms, keep, window;
+	uint16_t rows, cols;
+	int cwd_fd;
+};
+
+static void order_done(struct order *o)
+{
+	strings_done(&o->argv);
+	strings_done(&o->env);
+	free(o->id);
+	free(o->cwd);
+	if (o->cwd_fd >= 0)
+		close(o->cwd_fd);
+}
+
+static const uint16_t known_tags[] = {WIRE_T_ARG, WIRE_T_SHELL, WIRE_T_ENV, WIRE_T_CWD, WIRE_T_USER,
+	WIRE_T_ID, WIRE_T_FLAGS, WIRE_T_TIMEOUT_MS, WIRE_T_KEEP, WIRE_T_ROWS, WIRE_T_COLS,
+	WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET};
+
+static int check_tags(const struct request *rq, const char *what, struct cell_error *err)
+{
+	unsigned tag = 0;
+	int r = wire_check(
+		rq->fields, rq->len, known_tags, sizeof known_tags / sizeof *known_tags, &tag);
+
+	if (r == -EOPNOTSUPP) {
+		(void)cell_fail(err, CELL_ENOTSUP, EOPNOTSUPP,
+			"%s: field %u is not known to this guest", what, tag);
+		return cell_error_hint(err, r,
+			"the cell's guest is older than this program; make the "
+			"cell anew");
+	}
+	if (r < 0)
+		return cell_fail(err, CELL_EPROTOCOL, EPROTO, "%s: malformed request", what);
+	return 0;
+}
+
+/* argv, shell and env are the only repeated or large fields: one pass for them. */
+static int read_strings(const struct request *rq, struct order *o, struct cell_error *err)
+{
+	struct wire_reader rd = {.p = rq->fields, .len = rq->len};
+	struct wire_field f;
+	int r = 0;
+
+	while (r == 0 && wire_next(&rd, &f) > 0) {
+		char *s = NULL;
+
+		if (f.tag != WIRE_T_ARG && f.tag != WIRE_T_SHELL && f.tag != WIRE_T_ENV)
+			continue;
+		if (o->argv.n + o->env.n > MAX_ARGS)
+			return cell_fail(
+				err, CELL_EINVAL, E2BIG, "exec: more than %u arguments", MAX_ARGS);
+		r = wire_field_str(&f, WIRE_MAX_MESSAGE, &s);
+		if (r == -EPROTO)
+			return cell_fail(err, CELL_EINVAL, EINVAL,
+				"exec: an argument or variable has a NUL byte in it");
+		if (r == 0 && f.tag == WIRE_T_SHELL) {
+			r = strings_add(&o->argv, strdup("/bin/sh"));
+			if (r == 0)
+				r = strings_add(&o->argv, strdup("-c"));
+		}
+		if (r == 0)
+			r = strings_add(f.tag == WIRE_T_ENV ? &o->env : &o->argv, steal_ptr(s));
+		free(s);
+	}
+	return r < 0 ? cell_fail(err, CELL_ENOSPACE, ENOMEM, "exec") : 0;
+}
+
+static const char *env_get(const struct strings *env, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = env->n; i-- > 0;) {
+		if (strncmp(env->list[i], name, n) == 0 && env->list[i][n] == '=')
+			return env->list[i] + n + 1;
+	}
+	return NULL;
+}
+
+static int env_default(struct strings *env, const char *name, const char *value)
+{
+	if (!value || !*value || env_get(env, name))
+		return 0;
+	size_t n = strlen(name) + strlen(value) + 2;
+	char *s = malloc(n);
+	if (s)
+		(void)snprintf(s, n, "%s=%s", name, value);
+	return strings_add(env, s);
+}
+
+static int complete_env(struct order *o)
+{
+	const struct user *u = &o->user;
+	int r = env_default(&o->env, "PATH", DEFAULT_PATH);
+
+	if (r == 0)
+		r = env_default(&o->env, "HOME", guest.home ? guest.home : u->home);
+	if (r == 0)
+		r = env_default(&o->env, "USER", u->name);
+	if (r == 0)
+		r = env_default(&o->env, "LOGNAME", u->name);
+	if (r == 0)
+		r = env_default(&o->env, "SHELL", u->shell);
+	if (r == 0 && guest.tmp)
+		r = env_default(&o->env, "TMPDIR", guest.tmp);
+	if (r == 0 && o->flags & CELL_EXEC_TTY)
+		r = env_default(&o->env, "TERM", "xterm-256color");
+	return r;
+}
+
+/* Commands may run anywhere the cell can see; only file operations are bound to the workspace. */
+static int open_cwd(struct order *o, struct cell_error *err)
+{
+	const char *path = o->cwd && *o->cwd ? o->cwd : ".";
+
+	o->cwd_fd = openat(guest.workspace_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (o->cwd_fd < 0) {
+		int r = cell_fail_errno(err, errno, "enter working directory '%.200s'", path);
+
+		return cell_error_hint(err, r,
+			"it must be a directory in the cell, absolute or "
+			"relative to the workspace '%s'",
+			guest.workspace);
+	}
+	return 0;
+}
+
+static int check_id(const char *id, struct cell_error *err)
+{
+	for (const char *p = id; *p; p++) {
+		if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
+			return cell_fail(err, CELL_EINVAL, EINVAL,
+				"exec: id '%.64s' may have only letters, digits, '.', '_' and '-'",
+				id);
+	}
+	if (job_find(id))
+		return cell_fail(err, CELL_EEXISTS, EEXIST, "exec: id '%.64s' was used before", id);
+	return 0;
+}
+
+static int read_order(const struct request *rq, struct order *o, struct cell_error *err)
+{
+	const uint8_t *p = rq->fields;
+	size_t n = rq->len;
+	int r = check_tags(rq, "exec", err);
+
+	if (r == 0)
+		r = read_strings(rq, o, err);
+	if (r < 0)
+		return r;
+	if (!o->argv.n || !o->argv.list[0][0])
+		return cell_fail(err, CELL_EINVAL, EINVAL, "exec: no command given");
+	o->flags = wire_find_u64(p, n, WIRE_T_FLAGS, 0);
+	o->timeout_ms = wire_find_u64(p, n, WIRE_T_TIMEOUT_MS, 0);
+	if (o->timeout_ms > UINT64_C(1000) * 3600 * 24 * 3650)
+		o->timeout_ms = 0;
+	o->keep = wire_find_u64(p, n, WIRE_T_KEEP, GUEST_DEFAULT_KEEP);
+	if (o->keep < RING_SMALL)
+		o->keep = RING_SMALL;
+	if (o->keep > GUEST_MAX_KEEP)
+		o->keep = GUEST_MAX_KEEP;
+	o->keep = (o->keep + 4095) & ~UINT64_C(4095); /* mappings are made of pages */
+	o->rows = (uint16_t)wire_find_u64(p, n, WIRE_T_ROWS, 24);
+	o->cols = (uint16_t)wire_find_u64(p, n, WIRE_T_COLS, 80);
+	o->cwd = wire_find_str(p, n, WIRE_T_CWD, 4096);
+	o->id = wire_find_str(p, n, WIRE_T_ID, CELL_EXEC_ID_MAX - 1);
+	char *user = wire_find_str(p, n, WIRE_T_USER, 64);
+	r = user_resolve(user, &o->user, err);
+	free(user);
+	if (r == 0 && o->id && *o->id)
+		r = check_id(o->id, err);
+	if (r == 0)
+		r = open_cwd(o, err);
+	if (r == 0 && complete_env(o) < 0)
+		r = cell_fail(err, CELL_ENOSPACE, ENOMEM, "exec");
+	return r;
+}
+
+/* ---- starting ---- */
+
+static void describe(struct job *j, const struct order *o)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < o->argv.n && at < sizeof j->command - 1; i++) {
+		int n = snprintf(j->command + at, sizeof j->command - at, "%s%s", i ? " " : "",
+			o->argv.list[i]);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	if (o->id && *o->id) {
+		(void)snprintf(j->id, sizeof j->id, "%s", o->id);
+	} else {
+		do {
+			static unsigned counter;
+			(void)snprintf(j->id, sizeof j->id, "e%u", ++counter);
+		} while (job_find(j->id) != j);
+	}
+	struct timespec t;
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	j->started_unix_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	j->is_tty = o->flags & CELL_EXEC_TTY;
+}
+
+static int open_terminal(struct job *j, const struct order *o, int stdio[3])
+{
+	int master = -1, slave = -1;
+	int r = pty_open(o->rows, o->cols, o->user.uid, &master, &slave);
+
+	if (r < 0)
+		return r;
+	stdio[0] = stdio[1] = stdio[2] = slave;
+	int in = fcntl(master, F_DUPFD_CLOEXEC, 3);
+	r = job_open_out(j, 0, master, o->keep);
+	if (r < 0 || in < 0) {
+		if (in >= 0)
+			close(in);
+		return r < 0 ? r : -EMFILE;
+	}
+	return job_open_in(j, in);
+}
+
+static int open_pipes(struct job *j, const struct order *o, int stdio[3])
+{
+	int r = 0;
+
+	stdio[0] = guest.null_fd;
+	if (o->flags & CELL_EXEC_STDIN) {
+		int p[2];
+
+		if (pipe2(p, O_CLOEXEC) < 0)
+			return -errno;
+		stdio[0] = p[0];
+		r = job_open_in(j, p[1]);
+	}
+	for (int i = 0; r == 0 && i < 2; i++) {
+		int p[2];
+
+		if (i == 1 && o->flags & CELL_EXEC_MERGE) {
+			stdio[2] = stdio[1];
+			break;
+		}
+		if (pipe2(p, O_CLOEXEC) < 0)
+			return -errno;
+		stdio[1 + i] = p[1];
+		r = job_open_out(j, i, p[0], o->keep);
+	}
+	return r;
+}
+
+static void close_stdio(const int stdio[3])
+{
+	for (int i = 0; i < 3; i++) {
+		bool is_shared = stdio[i] == guest.null_fd;
+
+		for (int k = 0; k < i; k++)
+			is_shared |= stdio[k] == stdio[i];
+		if (stdio[i] >= 0 && !is_shared)
+			close(stdio[i]);
+	}
+}
+
+static int launch_job(struct job *j, const struct order *o, struct cell_error *err)
+{
+	int stdio[3] = {-1, -1, -1};
+	int r = o->flags & CELL_EXEC_TTY ? open_terminal(j, o, stdio) : open_pipes(j, o, stdio);
+
+	if (r < 0) {
+		close_stdio(stdio);
+		return cell_fail_errno(
+			err, -r, o->flags & CELL_EXEC_TTY ? "open a terminal" : "open pipes");
+	}
+	const struct launch l = {
+		.number = j->number,
+		.argv = o->argv.list,
+		.env = o->env.list,
+		.cwd_fd = o->cwd_fd,
+		.stdio = {stdio[0], stdio[1], stdio[2]},
+		.is_tty = j->is_tty,
+		.has_ids = !o->user.is_self,
+		.uid = o->user.uid,
+		.gid = o->user.gid,
+		.groups = o->user.groups,
+		.n_groups = (size_t)o->user.n_groups,
+		.timeout_ms = o->timeout_ms,
+	};
+	pid_t pid = keeper_start(&l, guest.report_fd);
+	close_stdio(stdio);
+	if (pid < 0) {
+		r = cell_fail_errno(err, -pid, "start a process");
+		return cell_error_hint(err, r, "the cell may have reached its limit of processes");
+	}
+	j->minder = pid;
+	return 0;
+}
+
+static uint64_t window_of(const struct request *rq)
+{
+	uint64_t w = wire_find_u64(rq->fields, rq->len, WIRE_T_WINDOW, WIRE_DEFAULT_WINDOW);
+
+	if (w < 4096)
+		w = 4096;
+	return w > WIRE_MAX_WINDOW ? WIRE_MAX_WINDOW : w;
+}
+
+static void reply_started(struct stream *s, const struct job *j)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	(void)wire_put_str(&b, WIRE_T_ID, j->id);
+	(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, ring_oldest(&j->out[0].ring));
+	(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, ring_oldest(&j->out[1].ring));
+	job_put_state(j, &b);
+	(void)stream_reply(s, &b);
+}
+
+int exec_start(struct stream *s, const struct request *rq, struct cell_error *err)
+{
+	auto_(order_done) struct order o = {.cwd_fd = -1};
+	int r = read_order(rq, &o, err);
+
+	if (r < 0)
+		return r;
+	struct job *j = job_new(err);
+	if (!j)
+		return -EAGAIN;
+	describe(j, &o);
+	r = launch_job(j, &o, err);
+	if (r < 0) {
+		job_free(j);
+		return r;
+	}
+	if (!(o.flags & WIRE_EXEC_QUIET))
+		reply_started(s, j);
+	if (o.flags & CELL_EXEC_DETACH) {
+		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+		if (o.flags & CELL_EXEC_STDIN)
+			job_input_eof(j);
+		(void)wire_put_u64(&b, WIRE_T_CODE, CELL_OK);
+		stream_end(s, &b);
+		return 0;
+	}
+	s->window = window_of(rq);
+	s->is_holding = s->is_following = true;
+	s->has_stdin = o.flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
+	job_attach(j, s);
+	return 0;
+}
+
+int exec_attach(struct stream *s, const struct request *rq, struct cell_error *err)
+{
+	int r = check_tags(rq, "attach", err);
+	if (r < 0)
+		return r;
+	auto_free char *id = wire_find_str(rq->fields, rq->len, WIRE_T_ID, CELL_EXEC_ID_MAX - 1);
+	struct job *j = id ? job_find(id) : NULL;
+	if (!j) {
+		r = cell_fail(err, CELL_ENOTFOUND, ESRCH, "attach: no command '%.64s' in this cell",
+			id ? id : "");
+		return cell_error_hint(err, r,
+			"'cell ps' lists them; the oldest finished ones are "
+			"forgotten after %d",
+			GUEST_MAX_FINISHED);
+	}
+	uint64_t flags = wire_find_u64(rq->fields, rq->len, WIRE_T_FLAGS, 0);
+	static const unsigned from[2] = {WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET};
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = wire_find_u64(rq->fields, rq->len, from[i], 0);
+		uint64_t head = j->out[i].ring.head;
+
+		s->chan[1 + i].sent = s->chan[1 + i].acked = at < head ? at : head;
+	}
+	s->window = window_of(rq);
+	s->is_holding = flags & ATTACH_HOLD;
+	s->is_following = !(flags & ATTACH_NO_FOLLOW);
+	s->has_stdin = flags & ATTACH_STDIN;
+	reply_started(s, j);
+	job_attach(j, s);
+	stream_pump(s);
+	return 0;
+}
+
+int exec_signal(struct job *j, int sig, bool tree, struct cell_error *err)
+{
+	if (sig < 0 || sig >= NSIG)
+		return cell_fail(err, CELL_EINVAL, EINVAL, "signal %d", sig);
+	if (j->is_gone || (!tree && j->has_exited))
+		return cell_fail(err, CELL_ENOTFOUND, ESRCH, "signal '%s': it has ended", j->id);
+	int r = keeper_signal(j->minder, sig, tree);
+	return r < 0 ? cell_fail_errno(err, -r, "signal '%s'", j->id) : 0;
+}

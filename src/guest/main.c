@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c: the guest, the static program inside every cell. It is started by a back end with a
+ * connected socket (--fd), a listening one (--listen-fd) or both, and serves until it is told to
+ * leave, until its only connection ends, or until it is killed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/guest.h"
+#include "guest/keeper.h"
+
+struct guest guest = {
+	.workspace = "/", .workspace_fd = -1, .spool_fd = -1, .null_fd = -1, .report_fd = -1};
+
+static bool is_leaving;
+static struct stream *leaving_stream;
+
+static const char usage[] =
+	"usage: cell-guest (--fd N | --listen-fd N)... --workspace DIR [--spool DIR] [--home DIR]\n"
+	"                  [--tmp DIR] [--rlimit NAME=VALUE]...\n"
+	"The program inside a cell. It is started by Cell, not by hand.\n";
+
+__attribute__((noreturn)) static void die(const char *what, const char *name, int e)
+{
+	(void)fprintf(stderr, "cell-guest: %s '%s': %s\n", what, name, strerror(e));
+	_exit(125);
+}
+
+static void leave(void)
+{
+	if (leaving_stream) {
+		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+		(void)wire_put_u64(&b, WIRE_T_CODE, CELL_OK);
+		stream_end(leaving_stream, &b);
+	}
+	loop_stop();
+}
+
+void guest_maybe_leave(void)
+{
+	if (is_leaving && job_running() == 0)
+		leave();
+}
+
+void guest_shutdown(struct stream *s)
+{
+	leaving_stream = s;
+	is_leaving = true;
+	job_kill_all();
+	guest_maybe_leave();
+}
+
+void guest_forget(const struct stream *s)
+{
+	if (leaving_stream == s)
+		leaving_stream = NULL;
+}
+
+static const struct {
+	const char *name;
+	int resource;
+} limits[] = {
+	{"nofile", RLIMIT_NOFILE},
+	{"fsize", RLIMIT_FSIZE},
+	{"as", RLIMIT_AS},
+	{"cpu", RLIMIT_CPU},
+	{"nproc", RLIMIT_NPROC},
+	{"core", RLIMIT_CORE},
+	{"memlock", RLIMIT_MEMLOCK},
+	{"stack", RLIMIT_STACK},
+};
+
+static void add_rlimit(const char *text)
+{
+	const char *eq = strchr(text, '=');
+	char *end;
+
+	for (size_t i = 0; eq && i < sizeof limits / sizeof *limits; i++) {
+		size_t n = strlen(limits[i].name);
+
+		if ((size_t)(eq - text) != n || strncmp(text, limits[i].name, n) != 0)
+			continue;
+		errno = 0;
+		unsigned long long v = strtoull(eq + 1, &end, 10);
+		if (errno || *end || end == eq + 1 || guest.n_rlimits == GUEST_MAX_RLIMITS)
+			break;
+		guest.rlimits[guest.n_rlimits++] =
+			(struct guest_rlimit){.resource = limits[i].resource, .value = v};
+		return;
+	}
+	die("limit", text, EINVAL);
+}
+
+static int parse_fd(const char *text)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	if (*end || end == text || v < 0 || v > 1 << 20 || fcntl((int)v, F_GETFD) < 0)
+		die("file descriptor", text, EBADF);
+	(void)fcntl((int)v, F_SETFD, FD_CLOEXEC);
+	return (int)v;
+}
+
+static int open_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		die("directory", path, errno);
+	return fd;
+}
+
+static void parse(int argc, char **argv, int *fd, int *listen_fd)
+{
+	const char *spool = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		const char *name = argv[i];
+		char *value = i + 1 < argc ? argv[++i] : NULL;
+
+		if (!value) {
+			(void)fputs(usage, stderr);
+			_exit(125);
+		}
+		if (strcmp(name, "--fd") == 0)
+			*fd = parse_fd(value);
+		else if (strcmp(name, "--listen-fd") == 0)
+			*listen_fd = parse_fd(value);
+		else if (strcmp(name, "--workspace") == 0)
+			guest.workspace = value;
+		else if (strcmp(name, "--spool") == 0)
+			spool = value;
+		else if (strcmp(name, "--home") == 0)
+			guest.home = value;
+		else if (strcmp(name, "--tmp") == 0)
+			guest.tmp = value;
+		else if (strcmp(name, "--rlimit") == 0)
+			add_rlimit(value);
+		else
+			die("option", name, EINVAL);
+	}
+	guest.workspace_fd = open_directory(guest.workspace);
+	if (spool)
+		guest.spool_fd = open_directory(spool);
+}
+
+/* Fds 0-2 must exist, or a pipe could land there. */
+static void open_standard_fds(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			fd = open("/",
+				O_PATH | O_CLOEXEC); /* a root without /dev: only keeps the slot */
+	} while (fd >= 0 && fd < 3);
+	guest.null_fd = fd;
+}
+
+static void make_boot_id(void)
+{
+	uint8_t bytes[16];
+
+	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+		die("random bytes", "getrandom", errno);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		(void)snprintf(guest.boot_id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sigaction ignore = {.sa_handler = SIG_IGN},
+				      by_default = {.sa_handler = SIG_DFL};
+	int fd = -1, listen_fd = -1;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &by_default, NULL);
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	(void)sigaction(SIGHUP, &ignore, NULL);
+	(void)sigaction(SIGINT, &ignore, NULL);
+	open_standard_fds();
+	parse(argc, argv, &fd, &listen_fd);
+	if (fd < 0 && listen_fd < 0) {
+		(void)fputs(usage, stderr);
+		return 125;
+	}
+	(void)prctl(PR_SET_NAME, "cell-guest");
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	if (getpid() != 1)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	(void)umask(022);
+	make_boot_id();
+	guest.has_listener = listen_fd >= 0;
+	int r = keeper_init();
+	if (r == 0)
+		r = loop_init();
+	if (r == 0)
+		r = reaper_init();
+	if (r == 0 && listen_fd >= 0)
+		r = conn_listen(listen_fd);
+	if (r == 0 && fd >= 0)
+		r = conn_start(fd, true);
+	if (r == 0)
+		r = loop_run();
+	if (r < 0)
+		die("serve", "event loop", -r);
+	return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c: a file operation in a forked process, its pipes connected to the request's stream. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/fs.h"
+#include "guest/guest.h"
+
+static void write_reply(int fd, int r, const struct fs_call *call, const struct cell_error *err)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	(void)wire_put_u64(
+		&b, WIRE_T_CODE, r < 0 ? (err->code ? err->code : CELL_EINTERNAL) : CELL_OK);
+	if (r < 0) {
+		(void)wire_put_u64(&b, WIRE_T_ERRNO, (uint64_t)-r);
+		(void)wire_put_str(&b, WIRE_T_MESSAGE, err->msg);
+		if (err->hint[0])
+			(void)wire_put_str(&b, WIRE_T_HINT, err->hint);
+	} else {
+		(void)buf_add(&b, call->reply.data, call->reply.len);
+	}
+	(void)!write(fd, b.data, b.len);
+}
+
+__attribute__((noreturn)) static void worker_main(
+	const struct request *rq, int in, int out, int status)
+{
+	static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+	struct cell_error err = {0};
+	struct fs_call call = {
+		.op = rq->op,
+		.fields = rq->fields,
+		.fields_len = rq->len,
+		.root_fd = guest.workspace_fd,
+		.root_path = guest.workspace,
+		.in_fd = in,
+		.out_fd = out,
+		.reply = BUF_INIT(WIRE_MAX_REPLY - 64),
+	};
+	sigset_t none;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)prctl(PR_SET_NAME, "cell-file");
+	conn_close_all_in_child();
+	loop_forget();
+	close(guest.report_fd);
+	(void)sigaction(SIGPIPE, &by_default, NULL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	int r = fs_run(&call, &err);
+	write_reply(status, r, &call, &err);
+	_exit(0);
+}
+
+int worker_start(struct stream *s, const struct request *rq, struct cell_error *err)
+{
+	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}; /* in, out, status */
+	struct wire_reader rd = {.p = rq->fields, .len = rq->len};
+	struct wire_field f;
+	int r;
+
+	while ((r = wire_next(&rd, &f)) > 0)
+		;
+	if (r < 0)
+		return cell_fail(err, CELL_EPROTOCOL, EPROTO, "file operation: malformed request");
+	struct job *j = job_new(err);
+	if (!j)
+		return -EAGAIN;
+	j->is_worker = true;
+	for (int i = 0; r == 0 && i < 3; i++)
+		r = pipe2(pipes[i], O_CLOEXEC) < 0 ? -errno : 0;
+	pid_t pid = r == 0 ? fork() : -1;
+	if (pid == 0) {
+		close(pipes[0][1]);
+		close(pipes[1][0]);
+		close(pipes[2][0]);
+		worker_main(rq, pipes[0][0], pipes[1][1], pipes[2][1]);
+	}
+	if (pid < 0)
+		r = r < 0 ? r : -errno;
+	close(pipes[0][0]);
+	close(pipes[1][1]);
+	close(pipes[2][1]);
+	if (r < 0) {
+		close(pipes[0][1]);
+		close(pipes[1][0]);
+		close(pipes[2][0]);
+		job_free(j);
+		return cell_fail_errno(err, -r, "start a file operation");
+	}
+	j->minder = pid;
+	j->status_fd = pipes[2][0];
+	r = job_open_in(j, pipes[0][1]);
+	int r2 = job_open_out(j, 0, pipes[1][0], RING_SMALL);
+	s->window = WIRE_DEFAULT_WINDOW;
+	s->is_holding = s->is_following = s->has_stdin = true;
+	job_attach(j, s);
+	if (r < 0 || r2 < 0)
+		return cell_fail_errno(err, r < 0 ? -r : -r2, "watch a file operation's pipes");
+	return 0;
+}
