@@ -8,10 +8,10 @@
 #include "core/config/config.h"
 #include "test.h"
 
-#define ASSERT_NUM(a, b)                                                                 \
-	({                                                                               \
-		long long a_ = (long long)(a), b_ = (long long)(b);                      \
-		CHECK_(a_ == b_, "%s = %lld, want %lld", #a, a_, b_);                    \
+#define ASSERT_NUM(a, b)                                              \
+	({                                                            \
+		long long a_ = (long long)(a), b_ = (long long)(b);   \
+		CHECK_(a_ == b_, "%s = %lld, want %lld", #a, a_, b_); \
 	})
 
 /* The configuration that `text` describes, as a file called cell.yaml would. */

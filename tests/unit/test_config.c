@@ -5,35 +5,36 @@
 
 TEST(every_key_reaches_the_spec)
 {
-	struct cell_config *cfg = config_of("name: box-1\n"
-					    "backend: subprocess\n"
-					    "tier: semi_trusted\n"
-					    "lifecycle: session\n"
-					    "image: alpine:3\n"
-					    "root: /srv/root\n"
-					    "workspace: /srv/work\n"
-					    "mounts: ['/a:/b', {source: '/c:d', target: /e, read_only: true}]\n"
-					    "env: {A: 1, B: 'x y', C: ''}\n"
-					    "env_from: core\n"
-					    "cwd: sub\n"
-					    "user: '1000:100'\n"
-					    "timeout: 1m30s\n"
-					    "limits:\n"
-					    "  memory: 512m\n"
-					    "  cpus: 0.5\n"
-					    "  pids: 64\n"
-					    "  disk: 2g\n"
-					    "  files: 128\n"
-					    "  file_size: 10m\n"
-					    "  process_memory: 256m\n"
-					    "  cpu_time: 1500ms\n"
-					    "  io_weight: 50\n"
-					    "  best_effort: yes\n"
-					    "resources: dedicated\n"
-					    "network: {mode: allow, allow: [example.org, '*.x.org:443']}\n"
-					    "gpus: 2\n"
-					    "labels: [team=a, k=v=w]\n"
-					    "needs: [pty, limits.memory, kill-tree]\n");
+	struct cell_config *cfg =
+		config_of("name: box-1\n"
+			  "backend: subprocess\n"
+			  "tier: semi_trusted\n"
+			  "lifecycle: session\n"
+			  "image: alpine:3\n"
+			  "root: /srv/root\n"
+			  "workspace: /srv/work\n"
+			  "mounts: ['/a:/b', {source: '/c:d', target: /e, read_only: true}]\n"
+			  "env: {A: 1, B: 'x y', C: ''}\n"
+			  "env_from: core\n"
+			  "cwd: sub\n"
+			  "user: '1000:100'\n"
+			  "timeout: 1m30s\n"
+			  "limits:\n"
+			  "  memory: 512m\n"
+			  "  cpus: 0.5\n"
+			  "  pids: 64\n"
+			  "  disk: 2g\n"
+			  "  files: 128\n"
+			  "  file_size: 10m\n"
+			  "  process_memory: 256m\n"
+			  "  cpu_time: 1500ms\n"
+			  "  io_weight: 50\n"
+			  "  best_effort: yes\n"
+			  "resources: dedicated\n"
+			  "network: {mode: allow, allow: [example.org, '*.x.org:443']}\n"
+			  "gpus: 2\n"
+			  "labels: [team=a, k=v=w]\n"
+			  "needs: [pty, limits.memory, kill-tree]\n");
 	const struct cell_spec *s = spec_from(cfg);
 	ASSERT_STR(s->name, "box-1");
 	ASSERT_STR(s->backend, "subprocess");
@@ -129,11 +130,15 @@ TEST(a_value_of_the_wrong_type_says_what_is_expected)
 	refuses("gpus: '2'\n", "cell.yaml:1:7: 'gpus' takes a whole number, not '2'",
 		"remove the quotes");
 	refuses("gpus: 1.5\n", "cell.yaml:1:7: 'gpus' takes a whole number, not '1.5'", NULL);
-	refuses("env: A=1\n", "cell.yaml:1:6: 'env' takes a mapping or a list of K=V, not 'A=1'", NULL);
-	refuses("env: [A]\n", "cell.yaml:1:7: 'env': an entry of the list has no '='", "write NAME=value");
+	refuses("env: A=1\n", "cell.yaml:1:6: 'env' takes a mapping or a list of K=V, not 'A=1'",
+		NULL);
+	refuses("env: [A]\n", "cell.yaml:1:7: 'env': an entry of the list has no '='",
+		"write NAME=value");
 	refuses("env: {'A B': 1}\n", "cell.yaml:1:14: 'env': 'A B' cannot be a name", NULL);
-	refuses("env: {A: [1]}\n", "cell.yaml:1:10: 'env': an entry is a list; it should be text", NULL);
-	refuses("needs: {a: 1}\n", "cell.yaml:1:8: 'needs' takes a list of its words, not a mapping", NULL);
+	refuses("env: {A: [1]}\n", "cell.yaml:1:10: 'env': an entry is a list; it should be text",
+		NULL);
+	refuses("needs: {a: 1}\n",
+		"cell.yaml:1:8: 'needs' takes a list of its words, not a mapping", NULL);
 	refuses("[a]\n", "cell.yaml:1:1: the document is a list; it should be a mapping", NULL);
 	refuses("just text\n", "cell.yaml:1:1: the document is text; it should be a mapping", NULL);
 	refuses("image: \"a\\nb\"\n", "cell.yaml:1:8: 'image' has a control character in it", NULL);
@@ -148,14 +153,16 @@ TEST(numbers_have_ranges)
 		"cell.yaml:1:18: 'limits.memory' is '2048'; the least is 1m",
 		"a plain number is bytes: write '2048m' for MiB");
 	refuses("limits: {memory: 99999999999999999999g}\n",
-		"cell.yaml:1:18: 'limits.memory' is '99999999999999999999g', which is too large", NULL);
+		"cell.yaml:1:18: 'limits.memory' is '99999999999999999999g', which is too large",
+		NULL);
 	refuses("limits: {cpus: 0}\n",
 		"cell.yaml:1:16: 'limits.cpus' is '0'; it goes from 0.001 to 1000", NULL);
 	refuses("limits: {io_weight: 10001}\n",
 		"cell.yaml:1:21: 'limits.io_weight' is '10001'; it goes from 1 to 10000", NULL);
 	refuses("tier: 5\n", "cell.yaml:1:7: 'tier' has no value '5'", NULL);
 	refuses("name: Box\n",
-		"cell.yaml:1:7: 'name' takes a name of a-z 0-9 . _ -, beginning with a letter or digit, "
+		"cell.yaml:1:7: 'name' takes a name of a-z 0-9 . _ -, beginning with a letter or "
+		"digit, "
 		"at most 63 long, not 'Box'",
 		NULL);
 }
@@ -176,9 +183,10 @@ TEST(a_wrong_word_brings_the_nearest_right_one)
 
 TEST(back_ends_have_many_names)
 {
-	static const char *const pairs[][2] = {{"aws_ecs", "ecs_fargate"}, {"ecs_fargate", "ecs_fargate"},
-		{"aws_ecs_fargate", "ecs_fargate"}, {"aws_lambda", "lambda"}, {"k8s", "kubernetes"},
-		{"Docker", "docker"}, {"cloud_hypervisor", "cloud-hypervisor"}, {"gvisor", "oci"},
+	static const char *const pairs[][2] = {{"aws_ecs", "ecs_fargate"},
+		{"ecs_fargate", "ecs_fargate"}, {"aws_ecs_fargate", "ecs_fargate"},
+		{"aws_lambda", "lambda"}, {"k8s", "kubernetes"}, {"Docker", "docker"},
+		{"cloud_hypervisor", "cloud-hypervisor"}, {"gvisor", "oci"},
 		{"trace:local", "trace:local"}, {"fault:trace:container", "fault:trace:docker"},
 		{"web-assembly", "browser"}};
 	char text[80];
@@ -207,9 +215,11 @@ TEST(contradictions_are_errors)
 		"cell.yaml:2:1: 'backend' says 'local', but 'run_mode' says 'docker'",
 		"keep one of them; the other stands at cell.yaml:1:11");
 	refuses("run_mode: lambda\nsandbox:\n  type: aws_ecs\n",
-		"cell.yaml:3:3: 'sandbox.type' says 'ecs_fargate', but 'run_mode' says 'lambda'", NULL);
+		"cell.yaml:3:3: 'sandbox.type' says 'ecs_fargate', but 'run_mode' says 'lambda'",
+		NULL);
 	refuses("network: {mode: none, allow: [a.org]}\n",
-		"cell.yaml:1:23: 'network.allow' contradicts 'network.mode: none': without a network "
+		"cell.yaml:1:23: 'network.allow' contradicts 'network.mode: none': without a "
+		"network "
 		"nothing can be allowed",
 		NULL);
 	refuses("network: {mode: open, allow: [a.org]}\n",
@@ -223,29 +233,35 @@ TEST(contradictions_are_errors)
 	refuses("mounts: ['/a:/b']\nvolumes: ['/a:/c']\n",
 		"cell.yaml:2:1: 'volumes' and 'mounts' are the same key and differ", NULL);
 	refuses("auth_token: x\nauth_disabled: true\n",
-		"cell.yaml:1:1: 'auth_token' contradicts 'auth_disabled: true': a token is of no use "
+		"cell.yaml:1:1: 'auth_token' contradicts 'auth_disabled: true': a token is of no "
+		"use "
 		"without authentication",
 		NULL);
-	refuses("network: allow\n", "cell.yaml:1:10: 'network' is allow, but network.allow names nobody",
-		NULL);
+	refuses("network: allow\n",
+		"cell.yaml:1:10: 'network' is allow, but network.allow names nobody", NULL);
 	refuses("auto_scaling: {min_tasks: 5, max_tasks: 2}\n",
-		"cell.yaml:1:27: 'auto_scaling.min_tasks' is 5, more than 'auto_scaling.max_tasks', "
+		"cell.yaml:1:27: 'auto_scaling.min_tasks' is 5, more than "
+		"'auto_scaling.max_tasks', "
 		"which is 2",
 		NULL);
-	refuses("run_mode: hybrid_aws\n", "cell.yaml:1:11: 'run_mode' is hybrid_aws, but of what?", NULL);
+	refuses("run_mode: hybrid_aws\n", "cell.yaml:1:11: 'run_mode' is hybrid_aws, but of what?",
+		NULL);
 	refuses("run_mode: wasm\nnetwork: none\nsandbox: {capabilities: [networking]}\n",
-		"cell.yaml:3:11: 'sandbox.capabilities' contradicts 'network: none': networking needs "
+		"cell.yaml:3:11: 'sandbox.capabilities' contradicts 'network: none': networking "
+		"needs "
 		"a network",
 		NULL);
 	refuses("run_mode: hybrid_aws\nsandbox:\n  primary: {type: ecs, for: [files]}\n"
 		"  secondary: {type: lambda, use_for: [file_ops]}\n",
-		"cell.yaml:3:30: 'files' is given to both sandbox.primary and sandbox.secondary", NULL);
+		"cell.yaml:3:30: 'files' is given to both sandbox.primary and sandbox.secondary",
+		NULL);
 }
 
 TEST(two_spellings_that_agree_are_fine)
 {
-	struct cell_config *cfg = config_of("run_mode: ecs_fargate\nbackend: aws_ecs\nexecutor: fargate\n"
-					    "timeout: 60\ndefault_timeout: 1m\n");
+	struct cell_config *cfg =
+		config_of("run_mode: ecs_fargate\nbackend: aws_ecs\nexecutor: fargate\n"
+			  "timeout: 60\ndefault_timeout: 1m\n");
 	ASSERT_STR(spec_from(cfg)->backend, "ecs_fargate");
 	ASSERT_NUM(spec_from(cfg)->timeout_ms, 60000);
 	cell_config_free(cfg);
@@ -268,24 +284,32 @@ TEST(managed_services_have_their_own_ranges)
 	refuses("run_mode: lambda\ntimeout: 0\n",
 		"cell.yaml:2:10: 'timeout' is 0s; for lambda it goes from 1s to 15m", NULL);
 	refuses("run_mode: lambda\nsandbox: {memory: 10241}\n",
-		"cell.yaml:2:19: 'sandbox.memory' is 10241m; for lambda it goes from 128m to 10g", NULL);
+		"cell.yaml:2:19: 'sandbox.memory' is 10241m; for lambda it goes from 128m to 10g",
+		NULL);
 	refuses("sandbox: {type: aws_ecs, cpu: 1000}\n",
-		"cell.yaml:1:31: 'sandbox.cpu' is 0.977 CPUs, which AWS Fargate does not offer", NULL);
+		"cell.yaml:1:31: 'sandbox.cpu' is 0.977 CPUs, which AWS Fargate does not offer",
+		NULL);
 	refuses("sandbox: {type: aws_ecs, cpu: 256, memory: 4096}\n",
-		"cell.yaml:1:44: 'sandbox.memory' is 4g; with 0.25 CPUs AWS Fargate offers 512 to 2048 "
+		"cell.yaml:1:44: 'sandbox.memory' is 4g; with 0.25 CPUs AWS Fargate offers 512 to "
+		"2048 "
 		"MiB",
 		NULL);
 	refuses("sandbox: {type: aws_ecs, storage: 201}\n",
-		"cell.yaml:1:35: 'sandbox.storage' is 201g; for ecs_fargate it goes from 20g to 200g",
+		"cell.yaml:1:35: 'sandbox.storage' is 201g; for ecs_fargate it goes from 20g to "
+		"200g",
 		NULL);
 	refuses("run_mode: hybrid_aws\nsandbox:\n  primary: {type: ecs, cpu: 1024, memory: 2048}\n"
 		"  secondary: {type: lambda, timeout: 901}\n",
-		"cell.yaml:4:38: 'sandbox.secondary.timeout' is 901s; for lambda it goes from 1s to 15m",
+		"cell.yaml:4:38: 'sandbox.secondary.timeout' is 901s; for lambda it goes from 1s "
+		"to 15m",
 		NULL);
 	refuses("sandbox: {type: aws_ecs, subnets: [net-1]}\n",
-		"cell.yaml:1:36: 'sandbox.subnets' takes ids that begin with 'subnet-', not 'net-1'", NULL);
+		"cell.yaml:1:36: 'sandbox.subnets' takes ids that begin with 'subnet-', not "
+		"'net-1'",
+		NULL);
 	refuses("run_mode: codespaces\nsandbox: {dotfiles_repo: nothing}\n",
-		"cell.yaml:2:26: 'sandbox.dotfiles_repo' takes owner/name or a URL, not 'nothing'", NULL);
+		"cell.yaml:2:26: 'sandbox.dotfiles_repo' takes owner/name or a URL, not 'nothing'",
+		NULL);
 }
 
 TEST(a_plain_memory_is_bytes_where_no_service_says_otherwise)
@@ -314,13 +338,14 @@ TEST(mounts_are_checked)
 		"cell.yaml:1:10: 'mounts': 'data' is a named volume, and there are none",
 		"for a directory write './data'");
 	refuses("mounts: [/data]\n", "cell.yaml:1:10: 'mounts': '/data' has no target", NULL);
-	refuses("mounts: ['/a:b']\n", "cell.yaml:1:10: 'mounts': 'b' is not an absolute path in the cell",
-		NULL);
+	refuses("mounts: ['/a:b']\n",
+		"cell.yaml:1:10: 'mounts': 'b' is not an absolute path in the cell", NULL);
 	refuses("mounts: ['/a:/b/../../c']\n",
 		"cell.yaml:1:10: 'mounts': '/b/../../c' is not an absolute path in the cell", NULL);
-	refuses("mounts: ['/a:/b:rx']\n", "cell.yaml:1:10: 'mounts': a mount is 'ro' or 'rw', not 'rx'",
+	refuses("mounts: ['/a:/b:rx']\n",
+		"cell.yaml:1:10: 'mounts': a mount is 'ro' or 'rw', not 'rx'", NULL);
+	refuses("mounts: ['/a:/b', '/c:/b']\n", "cell.yaml:1:19: 'mounts': two mounts at '/b'",
 		NULL);
-	refuses("mounts: ['/a:/b', '/c:/b']\n", "cell.yaml:1:19: 'mounts': two mounts at '/b'", NULL);
 	refuses("mounts: [{source: /a}]\n",
 		"cell.yaml:1:10: 'mounts': a mount needs a source and a target", NULL);
 	refuses("mounts: [':/b']\n",
@@ -335,7 +360,8 @@ TEST(mounts_are_checked)
 TEST(what_this_build_cannot_honour_is_not_passed_over)
 {
 	refuses("backend: local\nallow_runtime_deps: false\n",
-		"cell.yaml:2:1: 'allow_runtime_deps' needs control over installed packages, which this "
+		"cell.yaml:2:1: 'allow_runtime_deps' needs control over installed packages, which "
+		"this "
 		"build does not have",
 		"leave 'allow_runtime_deps' out");
 	struct cell_config *cfg = config_of("backend: local\nallow_runtime_deps: true\n");
@@ -355,8 +381,9 @@ static void set(struct cell_config *cfg, const char *key, const char *value, con
 
 TEST(flags_stand_over_everything_and_add_to_lists)
 {
-	struct cell_config *cfg = config_of("image: a\nenv: {A: 1, B: 2}\nmounts: ['/a:/x']\n"
-					    "labels: {l: 1}\nneeds: [pty]\nnetwork: {allow: [a.org]}\n");
+	struct cell_config *cfg =
+		config_of("image: a\nenv: {A: 1, B: 2}\nmounts: ['/a:/x']\n"
+			  "labels: {l: 1}\nneeds: [pty]\nnetwork: {allow: [a.org]}\n");
 	spec_from(cfg);
 	set(cfg, "image", "b", "--image");
 	set(cfg, "env", "B=3,4", "--env");
@@ -438,11 +465,12 @@ static char *dump(struct cell_config *cfg, enum cell_config_format format, bool 
 	return text;
 }
 
-static const char rich[] = "run_mode: aws_ecs\n"
-			   "volumes: ['/a:/b:ro', {src: '/c:d', dst: /e}]\n"
-			   "env: {A: 'true', PLAIN: x, 'odd-name': \"tab\\there \\\"q\\\" # \", N: '1'}\n"
-			   "sandbox: {cpu: 1024, memory: 2048, subnets: [subnet-a], network: none}\n"
-			   "timeout: 90\n";
+static const char rich[] =
+	"run_mode: aws_ecs\n"
+	"volumes: ['/a:/b:ro', {src: '/c:d', dst: /e}]\n"
+	"env: {A: 'true', PLAIN: x, 'odd-name': \"tab\\there \\\"q\\\" # \", N: '1'}\n"
+	"sandbox: {cpu: 1024, memory: 2048, subnets: [subnet-a], network: none}\n"
+	"timeout: 90\n";
 
 TEST(a_dump_loads_again_to_the_same)
 {
@@ -452,8 +480,8 @@ TEST(a_dump_loads_again_to_the_same)
 		struct cell_config *again = config_of(first);
 		for (size_t i = 0; i < config_keys_count; i++) {
 			CHECK_(!cfg->values[i] == !again->values[i], "%s", config_keys[i].path);
-			CHECK_(!cfg->values[i] || node_equal(cfg->values[i], again->values[i]), "%s\n%s",
-				config_keys[i].path, first);
+			CHECK_(!cfg->values[i] || node_equal(cfg->values[i], again->values[i]),
+				"%s\n%s", config_keys[i].path, first);
 		}
 		char *second = dump(again, format, false);
 		ASSERT_STR(first, second);
@@ -466,8 +494,9 @@ TEST(a_dump_loads_again_to_the_same)
 
 TEST(text_of_any_kind_survives_a_dump_as_yaml)
 {
-	const char *text = "env: {A: \"\\u0085 \\u2028 \\ufeff \\x7f \\U0001F600 \\e[1m\\n\", "
-			   "B: '- a', C: '#', D: '{', E: 'a: b', F: ' ', G: '!', \"H\\u00e9\": 'x '}\n";
+	const char *text =
+		"env: {A: \"\\u0085 \\u2028 \\ufeff \\x7f \\U0001F600 \\e[1m\\n\", "
+		"B: '- a', C: '#', D: '{', E: 'a: b', F: ' ', G: '!', \"H\\u00e9\": 'x '}\n";
 	struct cell_config *cfg = config_of(text);
 	char *first = dump(cfg, CELL_CONFIG_YAML, true);
 	struct cell_config *again = config_of(first);
@@ -479,8 +508,9 @@ TEST(text_of_any_kind_survives_a_dump_as_yaml)
 
 TEST(a_dump_is_canonical_and_hides_secrets)
 {
-	struct cell_config *cfg = config_of("run_mode: aws_ecs\nsandbox: {cpu: 1024, memory: 2048}\n"
-					    "auth_token: hush\nenv: {API_KEY: hush, A: b}\n");
+	struct cell_config *cfg =
+		config_of("run_mode: aws_ecs\nsandbox: {cpu: 1024, memory: 2048}\n"
+			  "auth_token: hush\nenv: {API_KEY: hush, A: b}\n");
 	char *text = dump(cfg, CELL_CONFIG_YAML, false);
 	ASSERT_STR(text, "backend: ecs_fargate\n"
 			 "env:\n"

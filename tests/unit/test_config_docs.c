@@ -28,7 +28,8 @@ static void add_range(struct buf *out, const struct config_key *key)
 		ASSERT_OK(buf_addf(out, ", %s to %s", value_number_text(key->type, key->min, min),
 			value_number_text(key->type, key->max, max)));
 	else if (key->min > 1)
-		ASSERT_OK(buf_addf(out, ", at least %s", value_number_text(key->type, key->min, min)));
+		ASSERT_OK(buf_addf(out, ", at least %s",
+			value_number_text(key->type, key->min, min)));
 }
 
 static void add_words(struct buf *out, const struct config_key *key)
@@ -79,7 +80,8 @@ static void add_backends(struct buf *out)
 		ASSERT_OK(buf_addf(out, "| `%s` | ", b->name));
 		for (const char *p = b->aliases; *p;) {
 			size_t n = strcspn(p, " ");
-			ASSERT_OK(buf_addf(out, "%s`%.*s`", p == b->aliases ? "" : ", ", (int)n, p));
+			ASSERT_OK(buf_addf(out, "%s`%.*s`", p == b->aliases ? "" : ", ", (int)n,
+				p));
 			p += n + (p[n] == ' ');
 		}
 		ASSERT_OK(buf_addz(out, " |\n"));
@@ -118,8 +120,8 @@ TEST(the_tables_of_the_page_are_those_of_the_schema)
 	if (getenv("CELL_UPDATE_DOCS"))
 		write_whole(PAGE, buf_str(&page));
 	else
-		CHECK_(!strcmp(text, buf_str(&page)),
-			"the tables of docs/configuration.md are old: run this with CELL_UPDATE_DOCS=1");
+		CHECK_(!strcmp(text, buf_str(&page)), "the tables of docs/configuration.md are "
+						      "old: run this with CELL_UPDATE_DOCS=1");
 	free(text);
 	buf_done(&page);
 	buf_done(&keys);

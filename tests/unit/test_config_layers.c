@@ -13,8 +13,8 @@ static void fresh(void)
 
 	(void)snprintf(top, sizeof top, "/tmp/cell-layers.XXXXXX");
 	ASSERT(mkdtemp(top));
-	static const char *const dirs[] = {"etc", "home", "home/.config", "home/.config/cell", "ws",
-		"ws/a", "ws/a/b", NULL};
+	static const char *const dirs[] = {
+		"etc", "home", "home/.config", "home/.config/cell", "ws", "ws/a", "ws/a/b", NULL};
 	for (size_t i = 0; dirs[i]; i++) {
 		(void)snprintf(path, sizeof path, "%s/%s", top, dirs[i]);
 		ASSERT_OK(mkdir(path, 0700));
@@ -79,8 +79,10 @@ TEST(each_layer_stands_over_the_one_below)
 {
 	struct cell_error err = {0};
 	fresh();
-	put("etc/cell.yaml", "image: system\nuser: system\ncwd: system\nname: system\nlabels: {a: s, b: s}\n");
-	put("home/.config/cell/cell.yaml", "image: user\nuser: user\ncwd: user\nlabels: {b: u, c: u}\n");
+	put("etc/cell.yaml",
+		"image: system\nuser: system\ncwd: system\nname: system\nlabels: {a: s, b: s}\n");
+	put("home/.config/cell/cell.yaml",
+		"image: user\nuser: user\ncwd: user\nlabels: {b: u, c: u}\n");
 	put("ws/cell.yaml", "image: workspace\nuser: workspace\nneeds: [pty]\n");
 	put("given.yaml", "image: given\nneeds: [exec]\n");
 	char given[PATH_MAX + 16];
@@ -101,7 +103,8 @@ TEST(each_layer_stands_over_the_one_below)
 	ASSERT(!s->needs[1]);
 	ASSERT_NUM(s->timeout_ms, 5000);
 	const char *const *files = cell_config_files(cfg);
-	ASSERT(strstr(files[0], "/etc/cell.yaml") && strstr(files[1], "/home/.config/cell/cell.yaml") &&
+	ASSERT(strstr(files[0], "/etc/cell.yaml") &&
+		strstr(files[1], "/home/.config/cell/cell.yaml") &&
 		strstr(files[2], "/ws/cell.yaml") && strstr(files[3], "/given.yaml") && !files[4]);
 	ASSERT_OK(cell_config_set(cfg, "timeout", "1s", "--timeout", &err));
 	ASSERT_NUM(spec_from(cfg)->timeout_ms, 1000);
@@ -223,7 +226,8 @@ TEST(relative_paths_are_relative_to_the_file)
 {
 	char want[PATH_MAX + 32];
 	fresh();
-	put("ws/cell.yaml", "workspace: ./src\nmounts: ['.:/w', '../data:/d', '~:/h']\nroot: ~/root.tar\n");
+	put("ws/cell.yaml",
+		"workspace: ./src\nmounts: ['.:/w', '../data:/d', '~:/h']\nroot: ~/root.tar\n");
 	struct cell_config *cfg = load(NULL);
 	const struct cell_spec *s = spec_from(cfg);
 	(void)snprintf(want, sizeof want, "%s/ws/src", top);
@@ -301,7 +305,8 @@ TEST(a_bad_variable_names_itself)
 {
 	fresh();
 	ASSERT_OK(setenv("CELL_LIMITS_MEMORY", "lots", 1));
-	load_fails(NULL, "CELL_LIMITS_MEMORY: 'limits.memory' takes a size, not 'lots'", CELL_EINVAL);
+	load_fails(NULL, "CELL_LIMITS_MEMORY: 'limits.memory' takes a size, not 'lots'",
+		CELL_EINVAL);
 	ASSERT_OK(unsetenv("CELL_LIMITS_MEMORY"));
 	ASSERT_OK(setenv("CELL_BAKEND", "local", 1));
 	load_fails(NULL, "CELL_BAKEND: no key belongs to this variable", CELL_EINVAL);
@@ -373,8 +378,8 @@ TEST(what_is_no_readable_file_is_a_clear_error)
 	fresh();
 	load_fails(&(struct cell_config_args){.path = "nowhere.yaml"},
 		"open the configuration 'nowhere.yaml': No such file", CELL_ENOTFOUND);
-	load_fails(&(struct cell_config_args){.path = "/tmp"}, "read the configuration '/tmp': Is a dir",
-		CELL_EINVAL);
+	load_fails(&(struct cell_config_args){.path = "/tmp"},
+		"read the configuration '/tmp': Is a dir", CELL_EINVAL);
 	(void)snprintf(path, sizeof path, "%s/ws/cell.yaml", top);
 	ASSERT_OK(mkfifo(path, 0600));
 	load_fails(NULL, "not a regular file", CELL_EINVAL);

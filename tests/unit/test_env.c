@@ -4,12 +4,13 @@
 #include "test.h"
 
 static char *host[] = {(char[]){"PATH=/opt/bin:/usr/bin"}, (char[]){"HOME=/home/me"},
-	(char[]){"LANG=de_DE.UTF-8"}, (char[]){"LC_TIME=C"}, (char[]){"TERM=xterm"}, (char[]){"USER=me"},
-	(char[]){"FOO=bar"}, (char[]){"OPENAI_API_KEY=hush"}, (char[]){"DB_PASSWORD=hush"},
-	(char[]){"http_proxy=http://u:hush@proxy:3128"}, (char[]){"HTTPS_PROXY=http://proxy:3128"},
+	(char[]){"LANG=de_DE.UTF-8"}, (char[]){"LC_TIME=C"}, (char[]){"TERM=xterm"},
+	(char[]){"USER=me"}, (char[]){"FOO=bar"}, (char[]){"OPENAI_API_KEY=hush"},
+	(char[]){"DB_PASSWORD=hush"}, (char[]){"http_proxy=http://u:hush@proxy:3128"},
+	(char[]){"HTTPS_PROXY=http://proxy:3128"},
 	(char[]){"PEM=-----BEGIN RSA PRIVATE KEY-----hush"}, (char[]){"LD_PRELOAD=/x.so"},
-	(char[]){"PWD=/somewhere"}, (char[]){"TMPDIR=/somewhere"}, (char[]){"XDG_RUNTIME_DIR=/run/user/1"},
-	(char[]){"broken"}, (char[]){"=odd"}, NULL};
+	(char[]){"PWD=/somewhere"}, (char[]){"TMPDIR=/somewhere"},
+	(char[]){"XDG_RUNTIME_DIR=/run/user/1"}, (char[]){"broken"}, (char[]){"=odd"}, NULL};
 
 static char **compose(enum cell_env_from from, char *const *env, const char *const *extra)
 {
@@ -46,14 +47,16 @@ TEST(core_gives_what_describes_user_and_terminal)
 TEST(all_gives_everything_but_secrets_and_the_callers_place)
 {
 	const char *got = joined(compose(CELL_ENV_ALL, host, NULL));
-	ASSERT_STR(got, "PATH=/opt/bin:/usr/bin LANG=de_DE.UTF-8 LC_TIME=C TERM=xterm USER=me FOO=bar "
-			"HTTPS_PROXY=http://proxy:3128");
+	ASSERT_STR(got,
+		"PATH=/opt/bin:/usr/bin LANG=de_DE.UTF-8 LC_TIME=C TERM=xterm USER=me FOO=bar "
+		"HTTPS_PROXY=http://proxy:3128");
 	ASSERT(!strstr(got, "hush"));
 }
 
 TEST(what_is_named_outright_wins_even_a_secret)
 {
-	const char *extra[] = {"DB_PASSWORD=x", "FOO=1", "FOO=2", "HOME=/h", "LD_PRELOAD=y", "E=", "Q=a=b", NULL};
+	const char *extra[] = {
+		"DB_PASSWORD=x", "FOO=1", "FOO=2", "HOME=/h", "LD_PRELOAD=y", "E=", "Q=a=b", NULL};
 	ASSERT_STR(joined(compose(CELL_ENV_NONE, host, extra)),
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 "
 		"DB_PASSWORD=x FOO=2 HOME=/h LD_PRELOAD=y E= Q=a=b");
@@ -68,7 +71,8 @@ TEST(what_is_named_outright_wins_even_a_secret)
 TEST(names_that_are_prefixes_of_each_other_stay_apart)
 {
 	const char *extra[] = {"A=1", "AB=2", "A=3", "B=4", NULL};
-	ASSERT_STR(joined(compose(CELL_ENV_NONE, NULL, extra)) + strlen("PATH=" CELL_ENV_PATH " LANG=C.UTF-8 "),
+	ASSERT_STR(joined(compose(CELL_ENV_NONE, NULL, extra)) +
+			   strlen("PATH=" CELL_ENV_PATH " LANG=C.UTF-8 "),
 		"AB=2 A=3 B=4");
 }
 
@@ -86,19 +90,21 @@ TEST(an_extra_without_a_name_or_value_is_refused)
 
 TEST(secrets_are_known_by_name)
 {
-	static const char *const secret[] = {"OPENAI_API_KEY", "openai_api_key", "API_KEY", "APIKEY",
-		"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "CLIENT_SECRET",
-		"SECRET", "MY_SECRETS", "SECRET_KEY_BASE", "GITHUB_TOKEN", "GH_TOKEN", "TOKEN",
-		"npm_config__authToken", "NPM_TOKEN", "HF_TOKEN", "DB_PASSWORD", "PASSWORD", "PGPASSWORD",
-		"MYSQL_PWD", "DB_PASS", "FOO_PASSWD", "SSH_PASSPHRASE", "GOOGLE_APPLICATION_CREDENTIALS",
-		"SOME_CREDENTIAL", "DEPLOY_PRIVATE_KEY", "STRIPE_KEY", "ANTHROPIC_API_KEY_2", "GITHUB_PAT",
+	static const char *const secret[] = {"OPENAI_API_KEY", "openai_api_key", "API_KEY",
+		"APIKEY", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN",
+		"CLIENT_SECRET", "SECRET", "MY_SECRETS", "SECRET_KEY_BASE", "GITHUB_TOKEN",
+		"GH_TOKEN", "TOKEN", "npm_config__authToken", "NPM_TOKEN", "HF_TOKEN",
+		"DB_PASSWORD", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "DB_PASS", "FOO_PASSWD",
+		"SSH_PASSPHRASE", "GOOGLE_APPLICATION_CREDENTIALS", "SOME_CREDENTIAL",
+		"DEPLOY_PRIVATE_KEY", "STRIPE_KEY", "ANTHROPIC_API_KEY_2", "GITHUB_PAT",
 		"DATABASE_URL", "SENTRY_DSN", "AZURE_STORAGE_CONNECTION_STRING", "SSH_AUTH_SOCK",
-		"LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "BASH_FUNC_x%%", "VAULT_TOKEN", "KUBECONFIG",
-		"SLACK_WEBHOOK_URL", "REFRESH_TOKEN_V2"};
-	static const char *const open_names[] = {"PATH", "FOO", "HOME", "LANG", "TERM", "EDITOR", "MAX_TOKENS",
-		"TOKENIZERS_PARALLELISM", "KEYBOARD", "PASSENGER_COUNT", "PWD", "OLDPWD", "MONKEY", "AUTHOR",
-		"GIT_AUTHOR_NAME", "DISPLAY", "NODE_ENV", "CC", "CFLAGS", "VIRTUAL_ENV", "COMPASS",
-		"LDFLAGS", "PYTHONPATH", "GOPATH", "AWS_REGION"};
+		"LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "BASH_FUNC_x%%", "VAULT_TOKEN",
+		"KUBECONFIG", "SLACK_WEBHOOK_URL", "REFRESH_TOKEN_V2"};
+	static const char *const open_names[] = {"PATH", "FOO", "HOME", "LANG", "TERM", "EDITOR",
+		"MAX_TOKENS", "TOKENIZERS_PARALLELISM", "KEYBOARD", "PASSENGER_COUNT", "PWD",
+		"OLDPWD", "MONKEY", "AUTHOR", "GIT_AUTHOR_NAME", "DISPLAY", "NODE_ENV", "CC",
+		"CFLAGS", "VIRTUAL_ENV", "COMPASS", "LDFLAGS", "PYTHONPATH", "GOPATH",
+		"AWS_REGION"};
 
 	for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
 		CHECK_(cell_env_is_secret(secret[i]), "%s passes", secret[i]);

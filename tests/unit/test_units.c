@@ -41,8 +41,8 @@ TEST(a_plain_size_can_be_in_another_unit)
 
 TEST(what_is_no_size_is_refused)
 {
-	static const char *const bad[] = {"", " ", "m", "-1", "+1", "1x", "1mm", "1mib2", "1.", ".5g",
-		"1e3", "0x10", "1,5g", "1ib", "1i", "1 m m", "nan", "1m "};
+	static const char *const bad[] = {"", " ", "m", "-1", "+1", "1x", "1mm", "1mib2", "1.",
+		".5g", "1e3", "0x10", "1,5g", "1ib", "1i", "1 m m", "nan", "1m "};
 	uint64_t v = 7;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_(parse_bytes(bad[i], 1, &v) == -EINVAL, "'%s' accepted", bad[i]);
@@ -85,8 +85,8 @@ TEST(a_tiny_duration_does_not_become_no_deadline)
 
 TEST(what_is_no_duration_is_refused)
 {
-	static const char *const bad[] = {"", "s", "1x", "-1s", "1h30", "30m1h", "1s1s", "1 s", "1e3",
-		"1..5", "inf", "1sm"};
+	static const char *const bad[] = {
+		"", "s", "1x", "-1s", "1h30", "30m1h", "1s1s", "1 s", "1e3", "1..5", "inf", "1sm"};
 	uint64_t v = 7;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_(parse_duration(bad[i], &v) == -EINVAL, "'%s' accepted", bad[i]);

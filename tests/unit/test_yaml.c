@@ -65,9 +65,11 @@ TEST(plain_scalars_follow_the_core_schema_of_yaml_1_2)
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
 	static const char *const bools[] = {"true", "True", "TRUE", "false", "False", "FALSE"};
 	static const char *const ints[] = {"0", "-1", "+12", "0o17", "0xFf", "007"};
-	static const char *const reals[] = {"1.5", "-.5", "1.", "1e3", "6.02E+23", ".inf", "-.INF", ".nan"};
+	static const char *const reals[] = {
+		"1.5", "-.5", "1.", "1e3", "6.02E+23", ".inf", "-.INF", ".nan"};
 	static const char *const strings[] = {"yes", "no", "on", "off", "y", "1_000", "0b1", "1:30",
-		"0o8", "0xg", "1e", ".", "-", "nul", "tRue", "2001-01-01", "\"1\"", "'true'", "\"\"", "''"};
+		"0o8", "0xg", "1e", ".", "-", "nul", "tRue", "2001-01-01", "\"1\"", "'true'",
+		"\"\"", "''"};
 
 	for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++)
 		kind_is(nulls[i], NODE_NULL);
@@ -125,9 +127,12 @@ TEST(what_can_surprise_is_refused_with_its_place)
 
 TEST(broken_yaml_says_where)
 {
-	refuses("a: [1, 2\n", "f.yaml:2:1: not YAML: did not find expected ',' or ']', while parsing a flow sequence");
-	refuses("a: b: c\n", "f.yaml:1:5: not YAML: mapping values are not allowed in this context");
-	refuses("a:\n\t- b\n", "f.yaml:2:1: not YAML: found character that cannot start any token, while scanning for the next token");
+	refuses("a: [1, 2\n", "f.yaml:2:1: not YAML: did not find expected ',' or ']', while "
+			      "parsing a flow sequence");
+	refuses("a: b: c\n",
+		"f.yaml:1:5: not YAML: mapping values are not allowed in this context");
+	refuses("a:\n\t- b\n", "f.yaml:2:1: not YAML: found character that cannot start any token, "
+			       "while scanning for the next token");
 }
 
 TEST(bytes_that_are_not_text_are_refused)

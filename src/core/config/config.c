@@ -7,8 +7,8 @@
 #include "core/config/yaml.h"
 #include "core/env.h"
 
-struct source *config_source(
-	struct cell_config *cfg, enum source_kind kind, const char *name, const char *directory)
+struct source *config_source(struct cell_config *cfg, enum source_kind kind, const char *name,
+	const char *directory)
 {
 	struct source *s = calloc(1, sizeof *s);
 
@@ -66,8 +66,8 @@ static struct cell_config *config_new(void)
 	return cfg;
 }
 
-int cell_config_load(
-	const struct cell_config_args *args, struct cell_config **ret, struct cell_error *err)
+int cell_config_load(const struct cell_config_args *args, struct cell_config **ret,
+	struct cell_error *err)
 {
 	static const struct cell_config_args defaults = {0};
 	auto_(config_freep) struct cell_config *cfg = config_new();

@@ -14,14 +14,14 @@ struct spec_store;
 struct cell_config {
 	struct source *sources;
 	struct node *values[CONFIG_KEYS_MAX]; /* by index in config_keys; NULL: not set */
-	char **files;                         /* NULL-terminated */
+	char **files;			      /* NULL-terminated */
 	size_t n_files;
 	struct spec_store *spec; /* made on demand, dropped by every set */
 };
 
 /* A new source, owned by cfg. directory may be NULL. NULL: no memory. */
-struct source *config_source(
-	struct cell_config *cfg, enum source_kind kind, const char *name, const char *directory);
+struct source *config_source(struct cell_config *cfg, enum source_kind kind, const char *name,
+	const char *directory);
 
 /* The value of a canonical path; NULL when not set. */
 const struct node *config_value(struct node *const *values, const char *path);
@@ -36,8 +36,8 @@ int config_apply_one(struct cell_config *cfg, const char *spelling, const struct
 int config_check(struct node *const *values, bool is_layer, struct cell_error *err);
 
 /* layers.c */
-int config_read_layers(
-	struct cell_config *cfg, const struct cell_config_args *args, struct cell_error *err);
+int config_read_layers(struct cell_config *cfg, const struct cell_config_args *args,
+	struct cell_error *err);
 /* env_layer.c */
 int config_read_variables(struct cell_config *cfg, char *const *variables, struct cell_error *err);
 

@@ -10,12 +10,12 @@
 #include "core/config/config.h"
 
 #define DUMP_MAX (16u * 1024 * 1024)
-#define HIDDEN   "***"
+#define HIDDEN	 "***"
 
 /* The length of the UTF-8 sequence at s, 0 when it is none. */
 static size_t sequence(const unsigned char *s, uint32_t *ret)
 {
-	size_t n = s[0] < 0x80   ? 1
+	size_t n = s[0] < 0x80	 ? 1
 		   : s[0] < 0xc2 ? 0
 		   : s[0] < 0xe0 ? 2
 		   : s[0] < 0xf0 ? 3
@@ -167,8 +167,8 @@ static int write_item(struct writer *w, const struct node *item)
 			       node_get(item, "read_only")->number ? "true" : "false");
 }
 
-static int write_items(
-	struct writer *w, const struct config_key *key, const struct node *n, size_t depth)
+static int write_items(struct writer *w, const struct config_key *key, const struct node *n,
+	size_t depth)
 {
 	int r = n->n_items ? buf_addc(&w->out, '\n')
 			   : buf_addz(&w->out, n->kind == NODE_MAP ? " {}\n" : " []\n");
@@ -316,8 +316,8 @@ static int put_with_origin(json_t *root, const char *path, json_t *value, const 
 	return json_object_set_new(root, path, entry) < 0 ? -ENOMEM : 0;
 }
 
-static int put_key(
-	json_t *root, const struct config_key *key, const struct node *n, bool with_origin)
+static int put_key(json_t *root, const struct config_key *key, const struct node *n,
+	bool with_origin)
 {
 	if (!with_origin)
 		return put_nested(root, key->path, json_value(key, n));
@@ -361,8 +361,8 @@ static int dump_json(struct cell_config *cfg, bool with_origin, char **ret)
 		if (cfg->values[i])
 			r = put_key(root, &config_keys[i], cfg->values[i], with_origin);
 	if (r == 0) {
-		if (json_dump_callback(
-			    root, add_json, &sink, JSON_INDENT(2) | JSON_REAL_PRECISION(12)))
+		if (json_dump_callback(root, add_json, &sink,
+			    JSON_INDENT(2) | JSON_REAL_PRECISION(12)))
 			r = sink.error ? sink.error : -ENOMEM;
 		else
 			r = sink.error;

@@ -8,14 +8,14 @@
 
 #include "core/config/schema.h"
 
-#define MIB      (UINT64_C(1) << 20)
+#define MIB	 (UINT64_C(1) << 20)
 #define TO(k, f) .to = SPEC_##k, .offset = offsetof(struct cell_spec, f)
 #define OPERATIONS \
 	"sessions|streaming|long_running|files=file_ops|git|commands=quick_commands|validate|code"
-#define ECS              "ecs_fargate"
-#define LAMBDA           "lambda"
-#define KUBE             "eks_fargate kubernetes"
-#define X(n, w, m)       "|" w
+#define ECS		 "ecs_fargate"
+#define LAMBDA		 "lambda"
+#define KUBE		 "eks_fargate kubernetes"
+#define X(n, w, m)	 "|" w
 #define CAPABILITY_WORDS CELL_CAPS(X)
 
 const struct key_type_info key_types[KEY_TYPE_COUNT] = {
@@ -337,8 +337,8 @@ const struct config_key config_keys[] = {
 };
 
 const size_t config_keys_count = sizeof config_keys / sizeof config_keys[0];
-_Static_assert(
-	sizeof config_keys / sizeof config_keys[0] <= CONFIG_KEYS_MAX, "raise CONFIG_KEYS_MAX");
+_Static_assert(sizeof config_keys / sizeof config_keys[0] <= CONFIG_KEYS_MAX,
+	"raise CONFIG_KEYS_MAX");
 
 #define PART_ALIASES(p)                                                     \
 	{p ".for", p ".use_for"}, {p ".cpu", p ".cpus", ALIAS_VENDOR_UNIT}, \

@@ -210,8 +210,8 @@ static int read_workspace(struct finder *f, const char *start)
 	}
 }
 
-int config_read_layers(
-	struct cell_config *cfg, const struct cell_config_args *args, struct cell_error *err)
+int config_read_layers(struct cell_config *cfg, const struct cell_config_args *args,
+	struct cell_error *err)
 {
 	struct finder f = {.cfg = cfg, .err = err};
 	int r = 0;

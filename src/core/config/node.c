@@ -18,8 +18,8 @@ struct node *node_new(enum node_kind kind, const struct source *source)
 	return n;
 }
 
-struct node *node_new_scalar(
-	const char *text, size_t len, bool is_quoted, const struct source *source)
+struct node *node_new_scalar(const char *text, size_t len, bool is_quoted,
+	const struct source *source)
 {
 	auto_node struct node *n = node_new(NODE_STRING, source);
 
@@ -223,8 +223,8 @@ const char *quote_text(const char *s, char buf[QUOTE_MAX])
 	return buf;
 }
 
-static const char *where(
-	const struct source *source, unsigned line, unsigned column, char buf[WHERE_MAX])
+static const char *where(const struct source *source, unsigned line, unsigned column,
+	char buf[WHERE_MAX])
 {
 	const char *name = source ? source->name : "configuration";
 	size_t n = strlen(name);

@@ -22,7 +22,7 @@ enum source_kind {
 struct source {
 	struct source *next;
 	enum source_kind kind;
-	char *name;      /* as errors show it: "cell.yaml", "CELL_BACKEND", "--memory" */
+	char *name;	 /* as errors show it: "cell.yaml", "CELL_BACKEND", "--memory" */
 	char *directory; /* what relative paths are relative to; NULL: nothing known */
 };
 
@@ -40,11 +40,11 @@ struct node {
 	enum node_kind kind;
 	bool is_quoted; /* a scalar in quotes, or a block scalar */
 	const struct source *source;
-	unsigned line, column;         /* of the value, from 1; 0: the source has no lines */
+	unsigned line, column;	       /* of the value, from 1; 0: the source has no lines */
 	unsigned key_line, key_column; /* of the key, in a map */
-	char *key;                     /* in a map */
-	char *text;                    /* scalars: as written */
-	uint64_t number;               /* what value.c made of the text, in the key's base unit */
+	char *key;		       /* in a map */
+	char *text;		       /* scalars: as written */
+	uint64_t number;	       /* what value.c made of the text, in the key's base unit */
 	struct node **items;
 	size_t n_items, cap_items;
 };
@@ -52,8 +52,8 @@ struct node {
 struct node *node_new(enum node_kind kind, const struct source *source); /* NULL: no memory */
 /* A scalar of the first n bytes at text; the kind stays what YAML 1.2 calls a plain scalar, or
  * string when quoted. */
-struct node *node_new_scalar(
-	const char *text, size_t n, bool is_quoted, const struct source *source);
+struct node *node_new_scalar(const char *text, size_t n, bool is_quoted,
+	const struct source *source);
 void node_free(struct node *n);
 void node_freep(struct node **n);
 #define auto_node auto_(node_freep)

@@ -7,7 +7,7 @@
 
 #include "core/nearest.h"
 
-#define SANDBOX     "sandbox."
+#define SANDBOX	    "sandbox."
 #define SANDBOX_LEN (sizeof SANDBOX - 1)
 
 int schema_index(const char *path)

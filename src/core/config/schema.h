@@ -55,7 +55,7 @@ struct config_key {
 	const char *path; /* canonical: "limits.memory" */
 	enum key_type type;
 	const char *values; /* enums: "none=off|open", the first spelling of each is canonical */
-	int base;           /* enums: the number of the first */
+	int base;	    /* enums: the number of the first */
 	enum text_form form;
 	const char *prefix;   /* each text begins with it */
 	uint64_t min, max;    /* in the type's base unit; max 0: none */
@@ -75,7 +75,7 @@ extern const size_t config_keys_count;
 enum alias_how {
 	ALIAS_SAME,
 	ALIAS_VENDOR_UNIT, /* a plain number is in the back end's own unit */
-	ALIAS_SWITCH,      /* false and true stand for the two words of `values` */
+	ALIAS_SWITCH,	   /* false and true stand for the two words of `values` */
 	ALIAS_CPU_QUOTA,   /* from 1000 up: microseconds of CPU per 100 ms, as in Docker */
 };
 

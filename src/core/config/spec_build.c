@@ -132,8 +132,8 @@ static int put(struct spec_store *s, const struct config_key *key, const struct 
 
 /* A key nobody in this build honours must not look as if it did. A back end that is not built
  * refuses the cell as a whole, later; and what is allowed anyway (true) asks for nothing. */
-static int refuse_unserved(
-	const struct spec_store *s, struct node *const *values, struct cell_error *err)
+static int refuse_unserved(const struct spec_store *s, struct node *const *values,
+	struct cell_error *err)
 {
 	const char *backend = s->spec.backend;
 	const char *last = backend ? strrchr(backend, ':') : NULL;

@@ -124,11 +124,11 @@ int value_check_text(const struct value_context *c, const struct node *in, struc
 			"leave it out, or write null, to unset it");
 	for (const char *p = in->text; *p; p++)
 		if (iscntrl((unsigned char)*p))
-			return node_fail(
-				err, in, "'%s' has a control character in it", c->spelling);
+			return node_fail(err, in, "'%s' has a control character in it",
+				c->spelling);
 	if (problem)
-		return node_fail(
-			err, in, "'%s' takes %s, not %s", c->spelling, problem, QUOTE(in->text));
+		return node_fail(err, in, "'%s' takes %s, not %s", c->spelling, problem,
+			QUOTE(in->text));
 	if (c->key->prefix && strncmp(in->text, c->key->prefix, strlen(c->key->prefix)) != 0)
 		return node_fail(err, in, "'%s' takes ids that begin with '%s', not %s",
 			c->spelling, c->key->prefix, QUOTE(in->text));
@@ -192,8 +192,8 @@ static int read_path(const struct value_context *c, struct node *n, struct cell_
 	return 0;
 }
 
-int value_read_enum(
-	const struct value_context *c, const char *values, struct node *n, struct cell_error *err)
+int value_read_enum(const struct value_context *c, const char *values, struct node *n,
+	struct cell_error *err)
 {
 	char buf[QUOTE_MAX];
 	int place = enum_find(values, n->text);
@@ -207,8 +207,8 @@ int value_read_enum(
 		if (near)
 			return cell_error_hint(err, r, "did you mean '%s'?", near);
 		for (int i = 0; enum_word(values, i, word) && len < sizeof all - 1; i++)
-			len += (size_t)snprintf(
-				all + len, sizeof all - len, "%s%s", i ? ", " : "", word);
+			len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "",
+				word);
 		return cell_error_hint(err, r, "one of: %s", all);
 	}
 	n->number = (uint64_t)(place + c->key->base);
@@ -236,8 +236,8 @@ static int read_backend(const struct value_context *c, struct node *n, struct ce
 	const char *canonical = backend_canonical(name);
 	if (!canonical) {
 		const char *near = backend_nearest(name);
-		int r = node_fail(
-			err, n, "'%s': no back end is called %s", c->spelling, QUOTE(n->text));
+		int r = node_fail(err, n, "'%s': no back end is called %s", c->spelling,
+			QUOTE(n->text));
 		return near ? cell_error_hint(err, r, "did you mean '%s'?", near)
 			    : cell_error_hint(err, r, "`cell backends` lists them");
 	}
@@ -307,11 +307,11 @@ static int fail_range(const struct value_context *c, const struct node *n, struc
 		r = node_fail(err, n, "'%s' is %s; the least is %s", c->spelling, QUOTE(n->text),
 			value_number_text(k->type, k->min, min));
 	else
-		r = node_fail(
-			err, n, "'%s' is %s, which is too large", c->spelling, QUOTE(n->text));
+		r = node_fail(err, n, "'%s' is %s, which is too large", c->spelling,
+			QUOTE(n->text));
 	if (k->type == KEY_BYTES && n->number < k->min && is_plain_number(n->text))
-		return cell_error_hint(
-			err, r, "a plain number is bytes: write '%.20sm' for MiB", n->text);
+		return cell_error_hint(err, r, "a plain number is bytes: write '%.20sm' for MiB",
+			n->text);
 	return r;
 }
 

@@ -9,8 +9,8 @@
 struct value_context {
 	const struct config_key *key;
 	const struct config_alias *alias; /* NULL: the canonical spelling */
-	const char *backend;              /* whose units count; NULL: none known */
-	const char *spelling;             /* as the user wrote the key */
+	const char *backend;		  /* whose units count; NULL: none known */
+	const char *spelling;		  /* as the user wrote the key */
 };
 
 /* A new node in canonical form, its place and key that of `in`. Scalars have `number` set; enums

@@ -16,8 +16,8 @@ static struct node *copy_scalar(const struct node *in)
 	return n;
 }
 
-static int refuse_item(
-	const struct value_context *c, const struct node *item, struct cell_error *err)
+static int refuse_item(const struct value_context *c, const struct node *item,
+	struct cell_error *err)
 {
 	return node_fail(err, item, "'%s': an entry of the list is %s; it should be text",
 		c->spelling, node_kind_name(item->kind));
@@ -58,8 +58,8 @@ static int check_pair_key(const struct value_context *c, const struct node *at, 
 {
 	for (const char *p = key; *p; p++)
 		if (iscntrl((unsigned char)*p) || *p == ' ' || *p == '=')
-			return node_fail(
-				err, at, "'%s': %s cannot be a name", c->spelling, QUOTE(key));
+			return node_fail(err, at, "'%s': %s cannot be a name", c->spelling,
+				QUOTE(key));
 	if (!*key)
 		return cell_error_hint(err,
 			node_fail(err, at, "'%s': a name is missing before '='", c->spelling),
@@ -163,8 +163,8 @@ static int check_mount(const struct mount_parts *m, const struct node *list, str
 	const char *key = m->c->spelling;
 
 	if (!*m->source || has_control(m->source) || has_control(m->target))
-		return node_fail(
-			err, m->at, "'%s': the source of a mount is empty or not text", key);
+		return node_fail(err, m->at, "'%s': the source of a mount is empty or not text",
+			key);
 	if (!strchr("/.~", *m->source))
 		return cell_error_hint(err,
 			node_fail(err, m->at, "'%s': %s is a named volume, and there are none", key,
@@ -180,8 +180,8 @@ static int check_mount(const struct mount_parts *m, const struct node *list, str
 		return node_fail(err, m->at, "'%s': more than %u mounts", key, MOUNTS_MAX);
 	for (size_t i = 0; i < list->n_items; i++)
 		if (!strcmp(node_get(list->items[i], "target")->text, m->target))
-			return node_fail(
-				err, m->at, "'%s': two mounts at %s", key, QUOTE(m->target));
+			return node_fail(err, m->at, "'%s': two mounts at %s", key,
+				QUOTE(m->target));
 	return 0;
 }
 
@@ -265,8 +265,8 @@ static int read_mount_map(const struct value_context *c, const struct node *item
 			const char *near = enum_nearest(words, n->key, buf);
 			int r = node_fail_key(err, n, "unknown key %s", QUOTE(n->key));
 			return near ? cell_error_hint(err, r, "did you mean '%s'?", near)
-				    : cell_error_hint(
-					      err, r, "a mount has source, target, read_only");
+				    : cell_error_hint(err, r,
+					      "a mount has source, target, read_only");
 		}
 		if (!node_is_scalar(n) || n->kind == NODE_NULL)
 			return node_fail(err, n, "'%s': '%s' of a mount is %s", c->spelling, n->key,
@@ -280,8 +280,8 @@ static int read_mount_map(const struct value_context *c, const struct node *item
 				c->spelling, QUOTE(n->text));
 	}
 	if (!m.source || !m.target)
-		return node_fail(
-			err, item, "'%s': a mount needs a source and a target", c->spelling);
+		return node_fail(err, item, "'%s': a mount needs a source and a target",
+			c->spelling);
 	return add_mount(&m, list, err);
 }
 

@@ -12,8 +12,8 @@ int value_read_mounts(const struct value_context *c, const struct node *in, stru
 
 /* In place. */
 int value_read_scalar(const struct value_context *c, struct node *n, struct cell_error *err);
-int value_read_enum(
-	const struct value_context *c, const char *values, struct node *n, struct cell_error *err);
+int value_read_enum(const struct value_context *c, const char *values, struct node *n,
+	struct cell_error *err);
 int value_check_text(const struct value_context *c, const struct node *in, struct cell_error *err);
 /* "'mounts' takes a list of mounts, not ..." */
 int value_refuse(const struct value_context *c, const struct node *in, struct cell_error *err);

@@ -91,8 +91,8 @@ static bool wants_key(const struct reader *r)
 	return r->depth && r->stack[r->depth - 1]->kind == NODE_MAP && !r->key;
 }
 
-static int refuse_properties(
-	struct reader *r, const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
+static int refuse_properties(struct reader *r, const yaml_char_t *anchor, const yaml_char_t *tag,
+	yaml_mark_t mark)
 {
 	if (anchor)
 		return fail_at(r, mark, "anchors (&name) are not supported",
