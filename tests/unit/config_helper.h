@@ -48,9 +48,16 @@ static inline void refuses(const char *text, const char *msg, const char *hint)
 	cell_config_free(cfg);
 	CHECK_(r < 0, "accepted: %s", text);
 	ASSERT_STR(err.msg, msg);
-	if (hint)
-		ASSERT_STR(err.hint, hint);
+	CHECK_(!hint || !strcmp(err.hint, hint), "hint '%s', want '%s'", err.hint, hint);
 	ASSERT(err.code != CELL_OK);
+}
+
+static inline bool is_zero(const void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (((const char *)p)[i])
+			return false;
+	return true;
 }
 
 static inline char *read_whole(const char *path)

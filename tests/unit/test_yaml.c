@@ -161,7 +161,8 @@ TEST(size_has_a_limit)
 	char *text = malloc(n + 1);
 	ASSERT(text);
 	memset(text, '\n', n + 1);
-	memcpy(text, "a: 1", 4);
+	text[0] = 'a';
+	text[1] = ':';
 	struct node *root = NULL;
 	struct cell_error err = {0};
 	ASSERT_OK(yaml_parse(text, n, &file, &root, &err));

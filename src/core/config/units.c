@@ -74,8 +74,9 @@ int parse_bytes(const char *text, uint64_t bare_unit, uint64_t *ret)
 		const char *at = strchr(letters, *text | 0x20);
 		unit = at ? UINT64_C(1) << (10 * (at - letters + 1)) : 1;
 		text += at != NULL;
-		if (*text && strcasecmp(text, "b") && (!at || strcasecmp(text, "ib")) &&
-			(!at || strcasecmp(text, "i")))
+		bool is_known = !*text || !strcasecmp(text, "b") ||
+				(at && (!strcasecmp(text, "ib") || !strcasecmp(text, "i")));
+		if (!is_known)
 			return -EINVAL;
 	}
 	return scale(&d, unit, ret);
@@ -104,7 +105,7 @@ int parse_duration(const char *text, uint64_t *ret_ms)
 		if (n) {
 			while (i < sizeof units / sizeof units[0] &&
 				(strlen(units[i].suffix) != n ||
-					strncasecmp(units[i].suffix, text, n)))
+					strncasecmp(units[i].suffix, text, n) != 0))
 				i++;
 			if (i == sizeof units / sizeof units[0])
 				return -EINVAL;

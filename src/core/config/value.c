@@ -211,7 +211,7 @@ int value_read_enum(const struct value_context *c, const char *values, struct no
 				word);
 		return cell_error_hint(err, r, "one of: %s", all);
 	}
-	n->number = (uint64_t)(place + c->key->base);
+	n->number = (uint64_t)place + (uint64_t)c->key->base;
 	n->kind = NODE_STRING;
 	return set_text(n, enum_word(values, place, buf), err);
 }
@@ -398,7 +398,7 @@ int value_read(const struct value_context *c, const struct node *in, struct node
 		node_place(n, in);
 		r = value_read_scalar(c, n, err);
 	}
-	if (r < 0)
+	if (r < 0 || !n)
 		return r;
 	node_place(n, in);
 	free(n->key);

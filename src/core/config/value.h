@@ -3,6 +3,7 @@
 #pragma once
 #include "core/config/schema.h"
 
+#define LIST_MAX   1024u
 #define PAIRS_MAX  4096u
 #define MOUNTS_MAX 256u
 

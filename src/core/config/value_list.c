@@ -34,6 +34,8 @@ int value_read_list(const struct value_context *c, const struct node *in, struct
 		return config_no_memory(err);
 	if (in->kind == NODE_MAP)
 		return value_refuse(c, in, err);
+	if (count > LIST_MAX)
+		return node_fail(err, in, "'%s': more than %u entries", c->spelling, LIST_MAX);
 	for (size_t i = 0; i < count; i++) {
 		const struct node *item = in->kind == NODE_LIST ? in->items[i] : in;
 		if (!node_is_scalar(item) || item->kind == NODE_NULL)
@@ -220,17 +222,14 @@ static int add_mount(const struct mount_parts *m, struct node *list, struct cell
 	return node_add(list, map) < 0 ? config_no_memory(err) : 0;
 }
 
-/* source:target[:ro|rw] */
-static int read_mount_text(const struct value_context *c, const struct node *item,
+/* source:target[:ro|rw]; copy is cut into its parts. */
+static int split_mount(const struct value_context *c, const struct node *item, char *copy,
 	struct node *list, struct cell_error *err)
 {
 	struct mount_parts m = {.c = c, .at = item};
-	auto_free char *copy = strdup(item->text ? item->text : "");
-
-	if (!copy)
-		return config_no_memory(err);
 	char *target = strchr(copy, ':');
 	char *mode = target ? strchr(target + 1, ':') : NULL;
+
 	if (!target)
 		return cell_error_hint(err,
 			node_fail(err, item, "'%s': %s has no target", c->spelling, QUOTE(copy)),
@@ -249,6 +248,16 @@ static int read_mount_text(const struct value_context *c, const struct node *ite
 	m.source = copy;
 	m.target = target + 1;
 	return add_mount(&m, list, err);
+}
+
+static int read_mount_text(const struct value_context *c, const struct node *item,
+	struct node *list, struct cell_error *err)
+{
+	char *copy = strdup(item->text);
+
+	int r = copy ? split_mount(c, item, copy, list, err) : config_no_memory(err);
+	free(copy);
+	return r;
 }
 
 static int read_mount_map(const struct value_context *c, const struct node *item, struct node *list,
