@@ -28,7 +28,7 @@
 #define WIRE_MAX_STREAMS    1024u		/* open at once on one connection */
 #define WIRE_MAX_CLIENTS    256u		/* connections to one guest */
 #define WIRE_MAX_RECORD	    (64u * 1024)	/* one record of a record stream */
-#define WIRE_MAX_REPLY	    4096u		/* fields of an END of a file operation */
+#define WIRE_MAX_REPLY	    8192u		/* fields of an END of a file operation */
 #define WIRE_MAX_WINDOW	    (8u * 1024 * 1024)
 #define WIRE_DEFAULT_WINDOW (256u * 1024)
 #define WIRE_STDIN_WINDOW   (256u * 1024) /* taken by a guest unacknowledged */

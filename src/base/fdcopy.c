@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fdcopy.c: splice when one side is a pipe, else read and write. */
+#include "base/fdcopy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define PART_MAX (1u << 20)
+
+static int wait_for(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
+}
+
+int fd_write_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+
+	while (n > 0) {
+		ssize_t done = write(fd, at, n);
+		if (done < 0 && errno == EAGAIN) {
+			int r = wait_for(fd, POLLOUT);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (done < 0 && errno != EINTR)
+			return -errno;
+		if (done > 0) {
+			at += done;
+			n -= (size_t)done;
+		}
+	}
+	return 0;
+}
+
+/* 1 when it cannot go on this way, 0 at the end, negative errno. */
+static int splice_all(int in, int out, uint64_t limit, uint64_t *done)
+{
+	while (*done < limit) {
+		uint64_t left = limit - *done;
+		ssize_t n =
+			splice(in, NULL, out, NULL, left < PART_MAX ? (size_t)left : PART_MAX, 0);
+		if (n == 0)
+			return 0;
+		if (n > 0)
+			*done += (uint64_t)n;
+		else if (errno == EINVAL || errno == ENOSYS || errno == EPERM || errno == EAGAIN ||
+			 errno == EBADF || errno == EOPNOTSUPP)
+			return 1;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+int fd_copy(int in, int out, uint64_t limit, uint64_t *ret)
+{
+	char chunk[65536];
+	uint64_t done = 0;
+	int r = splice_all(in, out, limit, &done);
+
+	while (r > 0 && done < limit) {
+		uint64_t left = limit - done;
+		ssize_t n = read(in, chunk, left < sizeof chunk ? (size_t)left : sizeof chunk);
+		if (n == 0)
+			r = 0;
+		if (n < 0 && errno == EAGAIN && wait_for(in, POLLIN) == 0)
+			continue;
+		if (n < 0 && errno != EINTR)
+			r = -errno;
+		if (n <= 0)
+			continue;
+		int e = fd_write_all(out, chunk, (size_t)n);
+		if (e < 0)
+			r = e;
+		else
+			done += (uint64_t)n;
+	}
+	if (ret)
+		*ret = done;
+	return r < 0 ? r : 0;
+}
