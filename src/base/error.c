@@ -89,8 +89,8 @@ enum cell_code cell_code_from_errno(int sys_errno)
 	}
 }
 
-static void fill(struct cell_error *err, enum cell_code code, int sys_errno, const char *fmt,
-	va_list ap)
+__attribute__((format(printf, 4, 0))) static void fill(struct cell_error *err, enum cell_code code,
+	int sys_errno, const char *fmt, va_list ap)
 {
 	err->code = code;
 	err->sys_errno = sys_errno;

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front over meson: `make help` says what there is.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+SUITES ?=
+FUZZ   ?= frame
+TIME   ?= 60
+
+.PHONY: all run test bench lint fuzz install uninstall clean help
+all:
+	@tools/setup --check build
+	@test -e $(BUILD)/build.ninja || meson setup --prefix=$(abspath $(PREFIX)) $(BUILD)
+	@ninja -C $(BUILD) -j $(JOBS)
+
+run: ## install what is missing, build, and show a cell at work
+	@tools/setup build
+	@$(MAKE) --no-print-directory all
+	@tools/demo $(BUILD)/cell
+
+test: ## install what is missing and run the tests; SUITES="unit cli" picks some, V=1 shows each
+	@tools/setup test
+	@tools/run-tests -j $(JOBS) $(if $(V),--verbose) $(SUITES)
+
+bench: ## measure against the bare system calls; ARGS=--json
+	@tools/setup bench
+	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD) -j $(JOBS) --quiet bench
+	@$(BUILD)/bench/cell-bench $(ARGS)
+
+lint: ## style, static analysis, layers, banned functions, links; STEPS="tidy docs" picks some
+	@tools/setup lint
+	@tools/lint -j $(JOBS) $(STEPS)
+
+fuzz: ## fuzz one parser: FUZZ=frame TIME=60 (seconds)
+	@tools/setup fuzz
+	@tools/fuzz $(FUZZ) $(TIME) $(JOBS)
+
+install: all ## into PREFIX (/usr/local), below DESTDIR when it is set
+	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX))
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+uninstall: ## what `make install` with the same PREFIX and DESTDIR put there
+	@DESTDIR=$(DESTDIR) tools/uninstall $(BUILD) $(abspath $(PREFIX))
+
+clean: ## remove everything that was built
+	rm -rf $(BUILD) build-asan build-fuzz build-lint build-analyzer
+
+help:
+	@echo 'make            build $(BUILD)/cell'
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1|\2/p' Makefile | \
+		while IFS='|' read -r name what; do printf '%-15s %s\n' "$$name" "$$what"; done
