@@ -182,8 +182,8 @@ static void give(struct cli_args *a, const struct cli_option *o, const char *val
 
 /* Options up to the next word that is none, or all there are when permuting. 1 when a "--" ended
  * them, else 0. */
-static int take_options(
-	const struct cli_verb *verb, struct parser *p, struct cli_args *a, struct cell_error *err)
+static int take_options(const struct cli_verb *verb, struct parser *p, struct cli_args *a,
+	struct cell_error *err)
 {
 	const char *last;
 	int value;
@@ -349,8 +349,8 @@ int cli_args_mode(const struct cli_args *a, const char *name, uint32_t *ret, str
 		mode = mode * 8 + (uint32_t)(*p - '0');
 	}
 	if (!*text || mode > 07777) {
-		cell_fail(
-			err, CELL_EINVAL, 0, "option '--%s': '%.20s' is no file mode", name, text);
+		cell_fail(err, CELL_EINVAL, 0, "option '--%s': '%.20s' is no file mode", name,
+			text);
 		return cell_error_hint(err, -EINVAL, "write it in octal, like 644 or 0755");
 	}
 	*ret = mode;

@@ -49,8 +49,8 @@ int cli_args_size(const struct cli_args *a, const char *name, uint64_t otherwise
 int cli_args_duration_ms(const struct cli_args *a, const char *name, uint64_t otherwise,
 	uint64_t *ret, struct cell_error *err);
 /* Octal permission bits. */
-int cli_args_mode(
-	const struct cli_args *a, const char *name, uint32_t *ret, struct cell_error *err);
+int cli_args_mode(const struct cli_args *a, const char *name, uint32_t *ret,
+	struct cell_error *err);
 
 #define CLI_MANY SIZE_MAX
 /* CELL_EINVAL with the synopsis as the hint unless min <= operands <= max. */

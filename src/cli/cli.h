@@ -39,7 +39,7 @@ enum cli_kind {
 
 struct cli_option {
 	const char *name;    /* without the dashes; NULL ends a table */
-	char letter;         /* short form, or 0 */
+	char letter;	     /* short form, or 0 */
 	const char *arg;     /* what its argument is called; NULL: takes none */
 	const char *help;    /* one sentence, small first letter, no full stop */
 	const char *key;     /* the configuration key it sets; NULL: the verb's own business */
@@ -48,7 +48,7 @@ struct cli_option {
 	const char *choices; /* words separated by spaces */
 };
 
-#define CLI_GROUPS_MAX   5
+#define CLI_GROUPS_MAX	 5
 #define CLI_OPERANDS_MAX 4
 
 struct cli;
@@ -56,7 +56,7 @@ struct cli_args;
 
 struct cli_verb {
 	const char *name;
-	const char *of;       /* the verb it belongs to ("file" for "read"), or NULL */
+	const char *of;	      /* the verb it belongs to ("file" for "read"), or NULL */
 	const char *usage;    /* what follows the name, for the synopsis */
 	const char *summary;  /* one line, as cli_option.help */
 	const char *about;    /* paragraphs, separated by empty lines */
@@ -85,7 +85,7 @@ struct cli {
 	const char *config_path;   /* --config */
 	bool no_config;
 	const struct cli_verb *const *verbs; /* all of them */
-	const struct cli_verb *verb;         /* the one running; its parent when it has one */
+	const struct cli_verb *verb;	     /* the one running; its parent when it has one */
 	const struct cli_verb *parent;
 };
 

@@ -8,8 +8,8 @@
 #include "cli/cellinfo.h"
 #include "cli/output.h"
 
-static void print_lack(
-	const struct cli *cli, const char *title, const char *reason, const char *fix)
+static void print_lack(const struct cli *cli, const char *title, const char *reason,
+	const char *fix)
 {
 	printf("  %s%-22s%s %s\n", cli_style(cli->color_out, CLI_WARN), title,
 		cli_style(cli->color_out, CLI_PLAIN), reason);

@@ -89,9 +89,9 @@ static int completion(struct cli *cli, const struct cli_args *args)
 		if (strcmp(scripts[i].shell, args->operands[0]) != 0)
 			continue;
 		if (cli->is_json)
-			return cli_print_json(
-				cli, json_pack("{s:s, s:s}", "shell", scripts[i].shell, "script",
-					     scripts[i].script));
+			return cli_print_json(cli,
+				json_pack("{s:s, s:s}", "shell", scripts[i].shell, "script",
+					scripts[i].script));
 		(void)fputs(scripts[i].script, stdout);
 		return cli_flush(cli);
 	}

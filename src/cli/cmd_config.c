@@ -10,8 +10,8 @@
 #include "cli/spec.h"
 
 /* Load one file by itself; `path` NULL: everything that is in force here. */
-static int load(
-	const struct cli *cli, const char *path, struct cell_config **ret, struct cell_error *err)
+static int load(const struct cli *cli, const char *path, struct cell_config **ret,
+	struct cell_error *err)
 {
 	struct cell_config_args how = {.path = path ? path : cli->config_path,
 		.no_files = path || cli->no_config,
@@ -29,8 +29,8 @@ static const char *backend_remark(const struct cell_spec *spec, char *out, size_
 	if (!spec->backend || cell_backend_probe(spec->backend, &info, NULL) < 0 || info.is_usable)
 		return NULL;
 	if (!info.is_built)
-		(void)snprintf(
-			out, size, "back end '%s' is not available in this build", spec->backend);
+		(void)snprintf(out, size, "back end '%s' is not available in this build",
+			spec->backend);
 	else
 		(void)snprintf(out, size, "back end '%s' is not usable here: %s", spec->backend,
 			info.reason);

@@ -61,8 +61,8 @@ static char *final_path(const char *dest, const char *source, bool is_directory)
 	return cli_format("%s%s%s", dest, has_slash ? "" : "/", name);
 }
 
-static int needs_directory(
-	const char *dest, bool is_directory, size_t n_sources, struct cell_error *err)
+static int needs_directory(const char *dest, bool is_directory, size_t n_sources,
+	struct cell_error *err)
 {
 	if (n_sources < 2 || is_directory)
 		return 0;
@@ -86,8 +86,8 @@ static int upload(struct copy *k, const struct cli_copy_arg *from, const struct 
 	if (r < 0)
 		return r;
 	path = final_path(to->path, from->path, is_directory);
-	cli_progress_init(
-		&k->progress, k->cli, from->path, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0);
+	cli_progress_init(&k->progress, k->cli, from->path,
+		S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0);
 	return cell_file_upload(k->cell, from->path, path, on_progress, k, err);
 }
 
@@ -104,8 +104,8 @@ static int download(struct copy *k, const struct cli_copy_arg *from, const struc
 	if (r < 0)
 		return r;
 	path = final_path(to->path, from->path, is_directory);
-	cli_progress_init(
-		&k->progress, k->cli, from->path, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0);
+	cli_progress_init(&k->progress, k->cli, from->path,
+		S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0);
 	return cell_file_download(k->cell, from->path, path, on_progress, k, err);
 }
 

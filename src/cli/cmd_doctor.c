@@ -48,7 +48,8 @@ static void print_text(const struct cli *cli, const struct cli_check *checks, si
 	printf("\n%sback ends%s\n", cli_style(cli->color_out, CLI_BOLD),
 		cli_style(cli->color_out, CLI_PLAIN));
 	for (size_t i = 0; i < n_backends; i++) {
-		if (backends[i].is_built)
+		/* Wrappers are nothing by themselves: that they are not usable is no finding. */
+		if (backends[i].is_built && (backends[i].is_usable || backends[i].tier > 0))
 			print_backend(cli, &backends[i]);
 		n_planned += !backends[i].is_built;
 	}

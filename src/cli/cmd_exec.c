@@ -22,12 +22,12 @@ static int check_operands(const struct cli_args *args, struct cell_error *err)
 	if (has_line == (args->n_operands == 1))
 		return 0;
 	if (has_line)
-		cell_fail(
-			err, CELL_EINVAL, 0, "exec: --shell LINE and a command exclude each other");
+		cell_fail(err, CELL_EINVAL, 0,
+			"exec: --shell LINE and a command exclude each other");
 	else
 		cell_fail(err, CELL_EINVAL, 0, "exec: no command given");
-	return cell_error_hint(
-		err, -EINVAL, "example: cell exec %s -- echo hello", args->operands[0]);
+	return cell_error_hint(err, -EINVAL, "example: cell exec %s -- echo hello",
+		args->operands[0]);
 }
 
 static int exec(struct cli *cli, const struct cli_args *args)

@@ -8,7 +8,7 @@
 #include "cli/help.h"
 #include "cli/output.h"
 
-#define COLUMNS   80
+#define COLUMNS	  80
 #define LEFT_SIDE 29
 
 static void heading(const struct cli *cli, const char *text)
@@ -62,8 +62,8 @@ static const char *group_title(const struct cli_option *group)
 					      : "Options";
 }
 
-static void print_verbs(
-	const struct cli *cli, const struct cli_verb *const *verbs, const char *title)
+static void print_verbs(const struct cli *cli, const struct cli_verb *const *verbs,
+	const char *title)
 {
 	heading(cli, title);
 	for (; *verbs; verbs++)
@@ -106,9 +106,9 @@ int cli_help_verb(const struct cli *cli, const struct cli_verb *verb)
 int cli_help_all(const struct cli *cli)
 {
 	printf("usage: cell [OPTION...] VERB ...\n\n");
-	cli_print_wrapped(
-		"Runs commands in cells: isolated places with the walls that were asked for, "
-		"or an error.",
+	cli_print_wrapped("Runs commands in cells: isolated places with the walls that were asked "
+			  "for, "
+			  "or an error.",
 		0);
 	print_verbs(cli, cli->verbs, "Verbs");
 	heading(cli, "Options of every command");
@@ -150,9 +150,9 @@ static json_t *verb_json(const struct cli_verb *verb)
 	json_t *o = json_object(), *groups = json_array(), *verbs = json_array();
 
 	for (size_t g = 0; g < CLI_GROUPS_MAX && verb->groups[g]; g++)
-		json_array_append_new(
-			groups, json_pack("{s:s, s:o}", "title", group_title(verb->groups[g]),
-					"options", options_json(verb->groups[g])));
+		json_array_append_new(groups,
+			json_pack("{s:s, s:o}", "title", group_title(verb->groups[g]), "options",
+				options_json(verb->groups[g])));
 	for (const struct cli_verb *const *v = verb->verbs; v && *v; v++)
 		json_array_append_new(verbs, verb_json(*v));
 	cli_json_string(o, "name", verb->name);
@@ -172,9 +172,9 @@ static int tables_json(const struct cli *cli)
 	for (const struct cli_verb *const *v = cli->verbs; *v; v++)
 		if (!(*v)->is_hidden)
 			json_array_append_new(verbs, verb_json(*v));
-	return cli_print_json(
-		cli, json_pack("{s:s, s:o, s:o}", "version", cell_version(), "options",
-			     options_json(cli_global_options), "verbs", verbs));
+	return cli_print_json(cli,
+		json_pack("{s:s, s:o, s:o}", "version", cell_version(), "options",
+			options_json(cli_global_options), "verbs", verbs));
 }
 
 static int help(struct cli *cli, const struct cli_args *args)

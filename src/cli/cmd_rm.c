@@ -28,8 +28,8 @@ static int check_idle(const char *name, struct cell_error *err)
 		return 0;
 	cell_fail(err, CELL_EBUSY, 0, "remove cell '%s': %u %s in it", name, n,
 		n == 1 ? "command runs" : "commands run");
-	return cell_error_hint(
-		err, -EBUSY, "'cell ps %s' lists them; 'cell rm -f %s' ends them", name, name);
+	return cell_error_hint(err, -EBUSY, "'cell ps %s' lists them; 'cell rm -f %s' ends them",
+		name, name);
 }
 
 static int remove_one(const char *name, bool is_forced, struct cell_error *err)

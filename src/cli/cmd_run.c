@@ -15,10 +15,10 @@ static int no_command(const struct cli_args *args, struct cell_error *err)
 	if (cli_args_value(args, "shell")) {
 		if (!args->n_operands)
 			return 0;
-		cell_fail(
-			err, CELL_EINVAL, 0, "run: --shell LINE and a command exclude each other");
-		return cell_error_hint(
-			err, -EINVAL, "example: cell run --shell 'echo hello | wc -c'");
+		cell_fail(err, CELL_EINVAL, 0,
+			"run: --shell LINE and a command exclude each other");
+		return cell_error_hint(err, -EINVAL,
+			"example: cell run --shell 'echo hello | wc -c'");
 	}
 	if (args->n_operands)
 		return 0;

@@ -34,8 +34,8 @@ static const char *choose_shell(struct cell *c, const struct cli_args *args)
 	return has_bash ? "bash" : "sh";
 }
 
-static int enter(
-	struct cli *cli, const struct cli_args *args, struct cell *c, struct cell_error *err)
+static int enter(struct cli *cli, const struct cli_args *args, struct cell *c,
+	struct cell_error *err)
 {
 	struct cli_command cmd = {.is_tty = isatty(STDIN_FILENO), .has_stdin = true};
 	const char *argv[] = {choose_shell(c, args), NULL};

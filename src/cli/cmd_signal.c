@@ -50,7 +50,7 @@ static int send_signal(struct cli *cli, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-	{"signal", 's', "SIGNAL", "which one: TERM (default), KILL, 9 ...", .kind = CLI_SIGNAL},
+	{"signal", 's', "SIGNAL", "which one: KILL, 9, ... (default: TERM)", .kind = CLI_SIGNAL},
 	{"tree", 0, NULL, "every descendant, not only the command's process group"},
 	{0},
 };

@@ -15,9 +15,9 @@ static int version(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	(void)uname(&u);
 	if (cli->is_json)
-		return cli_print_json(
-			cli, json_pack("{s:s, s:s, s:s, s:s}", "version", cell_version(), "os",
-				     u.sysname, "kernel", u.release, "arch", u.machine));
+		return cli_print_json(cli,
+			json_pack("{s:s, s:s, s:s, s:s}", "version", cell_version(), "os",
+				u.sysname, "kernel", u.release, "arch", u.machine));
 	printf("cell %s\n", cell_version());
 	if (cli->is_verbose)
 		printf("%s %s %s\n", u.sysname, u.release, u.machine);

@@ -29,13 +29,13 @@ int cli_command_from_args(const struct cli *cli, const struct cli_args *args,
 		return r;
 	if (ret->is_tty && cli->is_json) {
 		cell_fail(err, CELL_EINVAL, 0, "--tty and --json exclude each other");
-		return cell_error_hint(
-			err, -EINVAL, "a terminal shows everything as it comes; drop one");
+		return cell_error_hint(err, -EINVAL,
+			"a terminal shows everything as it comes; drop one");
 	}
 	if (ret->is_tty && !isatty(STDIN_FILENO)) {
 		cell_fail(err, CELL_EINVAL, 0, "--tty: stdin is not a terminal");
-		return cell_error_hint(
-			err, -EINVAL, "drop -t; -i passes stdin on without a terminal");
+		return cell_error_hint(err, -EINVAL,
+			"drop -t; -i passes stdin on without a terminal");
 	}
 	return 0;
 }
@@ -67,8 +67,8 @@ json_t *cli_stream_json(const struct cli_stream *s)
 	cli_json_string(o, "id", cell_exec_id(s->exec));
 	cli_json_string(o, "cell", cell_name(s->cell));
 	cli_json_string(o, "backend", cell_backend_of(s->cell));
-	json_object_set_new(
-		o, "exit_code", s->has_exited ? json_integer(e->exit_code) : json_null());
+	json_object_set_new(o, "exit_code",
+		s->has_exited ? json_integer(e->exit_code) : json_null());
 	json_object_set_new(o, "signal", e->signal ? json_integer(e->signal) : json_null());
 	json_object_set_new(o, "timed_out", json_boolean(e->timed_out));
 	json_object_set_new(o, "truncated",
@@ -78,11 +78,11 @@ json_t *cli_stream_json(const struct cli_stream *s)
 	cli_json_bytes(o, "stderr", s->err.waiting.data, s->err.waiting.len);
 	json_object_set_new(o, "stdout_bytes", json_integer((json_int_t)s->out.total));
 	json_object_set_new(o, "stderr_bytes", json_integer((json_int_t)s->err.total));
-	json_object_set_new(
-		o, "duration_ms", json_integer((json_int_t)(e->usage.wall_ns / 1000000)));
+	json_object_set_new(o, "duration_ms",
+		json_integer((json_int_t)(e->usage.wall_ns / 1000000)));
 	json_object_set_new(usage, "cpu_ms", json_integer((json_int_t)(e->usage.cpu_ns / 1000000)));
-	json_object_set_new(
-		usage, "max_rss_bytes", json_integer((json_int_t)e->usage.max_rss_bytes));
+	json_object_set_new(usage, "max_rss_bytes",
+		json_integer((json_int_t)e->usage.max_rss_bytes));
 	json_object_set_new(o, "usage", usage);
 	if (cell_degraded(s->cell))
 		json_object_set_new(o, "degraded", cli_json_caps(cell_degraded(s->cell)));
@@ -181,8 +181,8 @@ int cli_cell_open(const char *name, struct cell **ret, struct cell_error *err)
 	*ret = NULL;
 	r = cell_reopen(name, ret, err);
 	if (r < 0 && err && err->code == CELL_ENOTFOUND && !*err->hint)
-		return cell_error_hint(
-			err, r, "'cell ls' lists the cells; 'cell create %s' makes it", name);
+		return cell_error_hint(err, r,
+			"'cell ls' lists the cells; 'cell create %s' makes it", name);
 	return r;
 }
 

@@ -18,10 +18,10 @@
 struct state {
 	const struct cli_verb *const *verbs;
 	const struct cli_verb *verb;
-	const char *typed;               /* the word to complete */
-	const char *prefix;              /* what stands before it in the same word: "--color=" */
+	const char *typed;		 /* the word to complete */
+	const char *prefix;		 /* what stands before it in the same word: "--color=" */
 	const struct cli_option *option; /* the word is this one's argument */
-	const char *first;               /* the first operand */
+	const char *first;		 /* the first operand */
 	size_t n_operands;
 	bool is_past_options;
 	cli_candidate_fn fn;
@@ -127,8 +127,8 @@ static void offer_copy(struct state *s)
 	r.cell = arg.cell;
 	r.directory = cli_strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
 	if (cell_reopen(arg.cell, &c, NULL) == 0)
-		(void)cell_file_list(
-			c, *r.directory ? r.directory : ".", 1, offer_remote, &r, NULL);
+		(void)cell_file_list(c, *r.directory ? r.directory : ".", 1, offer_remote, &r,
+			NULL);
 	free(r.directory);
 }
 

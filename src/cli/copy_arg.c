@@ -27,8 +27,8 @@ int cli_copy_arg_parse(const char *word, struct cli_copy_arg *ret, struct cell_e
 	*ret = (struct cli_copy_arg){.place = CLI_PLACE_HOST, .path = word};
 	if (!*word) {
 		cell_fail(err, CELL_EINVAL, 0, "cp: an operand is empty");
-		return cell_error_hint(
-			err, -EINVAL, "'.' is the current directory, CELL: a cell's workspace");
+		return cell_error_hint(err, -EINVAL,
+			"'.' is the current directory, CELL: a cell's workspace");
 	}
 	if (!strcmp(word, "-")) {
 		ret->place = CLI_PLACE_STDIO;
@@ -56,8 +56,8 @@ int cli_copy_args_check(const struct cli_copy_arg *args, size_t n, struct cell_e
 		}
 		if (from->place != CLI_PLACE_CELL && to->place != CLI_PLACE_CELL) {
 			cell_fail(err, CELL_EINVAL, 0, "cp: neither end is in a cell");
-			return cell_error_hint(
-				err, -EINVAL, "write the one in a cell as CELL:PATH");
+			return cell_error_hint(err, -EINVAL,
+				"write the one in a cell as CELL:PATH");
 		}
 		if (n > 2 && (from->place == CLI_PLACE_STDIO || to->place == CLI_PLACE_STDIO)) {
 			cell_fail(err, CELL_EINVAL, 0, "cp: '-' takes one file at a time");

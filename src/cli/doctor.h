@@ -6,7 +6,7 @@
 enum cli_health {
 	CLI_HEALTH_OK,
 	CLI_HEALTH_WARN, /* something will not be possible */
-	CLI_HEALTH_BAD,  /* Cell does not work so */
+	CLI_HEALTH_BAD,	 /* Cell does not work so */
 };
 
 struct cli_check {

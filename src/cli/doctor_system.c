@@ -32,8 +32,8 @@
 static void found(struct cli_check *c, enum cli_health health, const char *fix, const char *fmt,
 	...) __attribute__((format(printf, 4, 5)));
 
-static void found(
-	struct cli_check *c, enum cli_health health, const char *fix, const char *fmt, ...)
+static void found(struct cli_check *c, enum cli_health health, const char *fix, const char *fmt,
+	...)
 {
 	va_list ap;
 

@@ -67,8 +67,8 @@ static int file_read(struct cli *cli, const struct cli_args *args)
 }
 
 /* --text, --from FILE, or stdin. *ret_fd is what to close afterwards, -1 if nothing. */
-static int open_source(
-	const struct cli_args *args, struct cli_fd_source *s, int *ret_fd, struct cell_error *err)
+static int open_source(const struct cli_args *args, struct cli_fd_source *s, int *ret_fd,
+	struct cell_error *err)
 {
 	const char *text = cli_args_value(args, "text"), *from = cli_args_value(args, "from");
 
@@ -102,8 +102,8 @@ static int store(struct cli *cli, const struct cli_args *args, uint32_t flags)
 	if (r == 0)
 		r = cli_file_begin(args, 2, 2, &c, &err);
 	if (r == 0)
-		r = cell_file_write(
-			c, args->operands[1], mode, flags, cli_fd_source, &source, &size, &err);
+		r = cell_file_write(c, args->operands[1], mode, flags, cli_fd_source, &source,
+			&size, &err);
 	if (r < 0 && source.sys_errno)
 		cell_fail_errno(&err, source.sys_errno, "read what is to be written");
 	if (r < 0)
@@ -142,8 +142,8 @@ static int edit_text(const struct cli_args *args, const char *name, char **ret, 
 
 	if (!text == !path) {
 		cell_fail(err, CELL_EINVAL, 0, "edit: give either --%s or --%s", name, file_name);
-		return cell_error_hint(
-			err, -EINVAL, "example: cell file edit web a.py --old x --new y");
+		return cell_error_hint(err, -EINVAL,
+			"example: cell file edit web a.py --old x --new y");
 	}
 	if (text) {
 		*ret = cli_strdup(text);

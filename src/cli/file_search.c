@@ -19,8 +19,8 @@ static int read_limit(const struct cli_args *args, uint32_t *ret, struct cell_er
 	int r = cli_args_number(args, "limit", 0, &limit, err);
 
 	if (r == 0 && limit > UINT32_MAX)
-		r = cell_fail(
-			err, CELL_EINVAL, 0, "option '--limit': %" PRIu64 " is too large", limit);
+		r = cell_fail(err, CELL_EINVAL, 0, "option '--limit': %" PRIu64 " is too large",
+			limit);
 	*ret = (uint32_t)limit;
 	return r;
 }
@@ -48,8 +48,8 @@ static int file_glob(struct cli *cli, const struct cli_args *args)
 		return cli_file_end(cli, r, &err);
 	}
 	if (cli->is_json)
-		r = cli_print_json(
-			cli, json_pack("{s:o, s:b}", "files", l.list, "truncated", is_truncated));
+		r = cli_print_json(cli,
+			json_pack("{s:o, s:b}", "files", l.list, "truncated", is_truncated));
 	else
 		r = cli_flush(cli);
 	if (is_truncated)
@@ -119,8 +119,8 @@ static int file_grep(struct cli *cli, const struct cli_args *args)
 		return cli_file_end(cli, r, &err);
 	}
 	if (cli->is_json)
-		r = cli_print_json(
-			cli, json_pack("{s:o, s:b}", "matches", g.list, "truncated", is_truncated));
+		r = cli_print_json(cli,
+			json_pack("{s:o, s:b}", "matches", g.list, "truncated", is_truncated));
 	else
 		r = cli_flush(cli);
 	if (is_truncated)

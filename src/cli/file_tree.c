@@ -17,8 +17,8 @@ static int file_ls(struct cli *cli, const struct cli_args *args)
 		.is_long = cli_args_has(args, "long"),
 		.end = cli_args_has(args, "null") ? 0 : '\n'};
 	uint64_t depth;
-	int r = cli_args_number(
-		args, "depth", cli_args_has(args, "recursive") ? 0 : 1, &depth, &err);
+	int r = cli_args_number(args, "depth", cli_args_has(args, "recursive") ? 0 : 1, &depth,
+		&err);
 
 	if (r == 0 && depth > UINT32_MAX)
 		r = cell_fail(&err, CELL_EINVAL, 0, "ls: --depth %" PRIu64 " is too deep", depth);
@@ -130,8 +130,8 @@ static int file_mkdir(struct cli *cli, const struct cli_args *args)
 	if (r == 0)
 		r = cli_file_begin(args, 2, CLI_MANY, &c, &err);
 	for (size_t i = 1; i < args->n_operands && r == 0; i++)
-		r = cell_file_mkdir(
-			c, args->operands[i], mode, cli_args_has(args, "parents"), &err);
+		r = cell_file_mkdir(c, args->operands[i], mode, cli_args_has(args, "parents"),
+			&err);
 	return end_quietly(cli, r, &err);
 }
 

@@ -14,8 +14,8 @@
 #include "cli/units.h"
 
 #define QUIET_MS 500
-#define STEP_MS  100
-#define BAR_MAX  40
+#define STEP_MS	 100
+#define BAR_MAX	 40
 #define LINE_MAX 512
 
 static uint64_t now_ms(void)
@@ -65,8 +65,8 @@ const char *cli_progress_line(char *out, size_t size, const char *title, uint64_
 	return out;
 }
 
-void cli_progress_init(
-	struct cli_progress *p, const struct cli *cli, const char *title, uint64_t total)
+void cli_progress_init(struct cli_progress *p, const struct cli *cli, const char *title,
+	uint64_t total)
 {
 	*p = (struct cli_progress){.title = title, .total = total, .began_ms = now_ms()};
 	p->is_shown = !cli->is_json && !cli->is_quiet && isatty(STDERR_FILENO);
@@ -85,8 +85,8 @@ void cli_progress_update(struct cli_progress *p, uint64_t bytes)
 		return;
 	cli_terminal_size(&rows, &cols);
 	(void)fprintf(stderr, "\r%s\x1b[K",
-		cli_progress_line(
-			line, sizeof(line), p->title, bytes, p->total, now - p->began_ms, cols));
+		cli_progress_line(line, sizeof(line), p->title, bytes, p->total, now - p->began_ms,
+			cols));
 	(void)fflush(stderr);
 	p->drawn_ms = now;
 	p->is_drawn = true;

@@ -8,15 +8,15 @@
 
 struct cli_progress {
 	const char *title; /* borrowed */
-	uint64_t total;    /* 0: not known */
-	bool is_shown;     /* may it be shown at all */
+	uint64_t total;	   /* 0: not known */
+	bool is_shown;	   /* may it be shown at all */
 	bool is_drawn;
 	uint64_t began_ms, drawn_ms;
 };
 
 /* Nothing is drawn for the first half second: short copies stay quiet. */
-void cli_progress_init(
-	struct cli_progress *p, const struct cli *cli, const char *title, uint64_t total);
+void cli_progress_init(struct cli_progress *p, const struct cli *cli, const char *title,
+	uint64_t total);
 void cli_progress_update(struct cli_progress *p, uint64_t bytes);
 /* Wipe the line. */
 void cli_progress_end(struct cli_progress *p);

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 
-#define PIECE_MAX   (256u * 1024)           /* the library hands out at most half of it at once */
+#define PIECE_MAX   (256u * 1024)	    /* the library hands out at most half of it at once */
 #define WAITING_MAX (4u * PIECE_MAX + 4096) /* a piece made visible grows at most fourfold */
 
 /* A description of our own for the same pipe or terminal, so that O_NONBLOCK stays with us: the one

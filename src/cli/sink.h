@@ -14,16 +14,16 @@
 #include "cli/text.h"
 
 struct cli_sink {
-	int fd;           /* -1: collect; see also is_dropped */
+	int fd;		  /* -1: collect; see also is_dropped */
 	bool is_fd_owned; /* a description of our own that does not block */
 	bool is_blocking; /* none could be had: ask poll() first and write little */
 	bool is_socket;
 	bool is_dropped;   /* goes nowhere */
 	bool is_neutral;   /* a terminal that must not see control sequences */
-	bool is_broken;    /* nobody reads any more (EPIPE) */
+	bool is_broken;	   /* nobody reads any more (EPIPE) */
 	bool is_truncated; /* the limit was passed */
-	uint64_t limit;    /* bytes taken at most */
-	uint64_t total;    /* bytes given to it */
+	uint64_t limit;	   /* bytes taken at most */
+	uint64_t total;	   /* bytes given to it */
 	struct cli_neutral neutral;
 	struct buf waiting; /* to an fd: not written yet; else: what was collected */
 };

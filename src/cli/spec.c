@@ -34,8 +34,8 @@ int cli_env_value(const char *given, char **ret, struct cell_error *err)
 	}
 	value = getenv(given);
 	if (!value) {
-		cell_fail(
-			err, CELL_EINVAL, 0, "--env '%.80s': this variable is not set here", given);
+		cell_fail(err, CELL_EINVAL, 0, "--env '%.80s': this variable is not set here",
+			given);
 		return cell_error_hint(err, -EINVAL, "write --env %.80s=VALUE", given);
 	}
 	*ret = cli_format("%s=%s", given, value);

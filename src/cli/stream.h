@@ -20,15 +20,15 @@ struct cli_stream {
 	struct cell *cell;
 	struct cell_exec *exec;
 	struct cli_sink out, err;
-	bool has_stdin;       /* our stdin goes to the command */
-	bool is_tty;          /* the command has a terminal and ours is raw */
+	bool has_stdin;	      /* our stdin goes to the command */
+	bool is_tty;	      /* the command has a terminal and ours is raw */
 	bool is_only_looking; /* signals and a closed pipe end the looking, not the command */
 
 	/* how it ended */
 	bool has_exited;    /* exit is filled */
-	bool has_all;       /* attach without follow: everything there was came */
-	bool is_left;       /* the user left a command that goes on */
-	bool is_broken;     /* nobody reads our output any more */
+	bool has_all;	    /* attach without follow: everything there was came */
+	bool is_left;	    /* the user left a command that goes on */
+	bool is_broken;	    /* nobody reads our output any more */
 	int stop_signal;    /* what ended the looking or the patience, or 0 */
 	uint64_t gap_bytes; /* output that was no longer kept */
 	struct cell_exit exit;

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 
-#define COLUMNS  80
+#define COLUMNS	 80
 #define CELL_MAX 65536
 
 void cli_table_init(struct cli_table *t, const char *const *titles)
@@ -59,8 +59,8 @@ static size_t width_of(const char *s)
 	return n;
 }
 
-static void print_cell(
-	const struct cli *cli, const char *text, enum cli_style style, size_t width, bool is_last)
+static void print_cell(const struct cli *cli, const char *text, enum cli_style style, size_t width,
+	bool is_last)
 {
 	size_t used = width_of(text);
 	bool is_styled = style != CLI_PLAIN;

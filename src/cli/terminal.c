@@ -9,8 +9,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define ESCAPE_BYTE      0x1d /* Ctrl-] */
-#define ESCAPE_TIMES     3
+#define ESCAPE_BYTE	 0x1d /* Ctrl-] */
+#define ESCAPE_TIMES	 3
 #define ESCAPE_WITHIN_MS 1000
 
 static struct termios cooked;

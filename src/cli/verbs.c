@@ -49,7 +49,8 @@ int cli_verb_find(const struct cli_verb *const *verbs, const struct cli_verb *of
 			best = cell_nearest(name, (*v)->name, best, &distance);
 	}
 	cli_verb_title(of, title);
-	cell_fail(err, CELL_EINVAL, 0, "%s: there is no verb '%.40s'", title, name);
+	cell_fail(err, CELL_EINVAL, 0, "there is no verb '%s%s%.40s'", of ? of->name : "",
+		of ? " " : "", name);
 	if (best)
 		return cell_error_hint(err, -EINVAL, "did you mean '%s %s'? '%s --help' lists all",
 			title, best, title);
