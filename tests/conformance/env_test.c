@@ -11,7 +11,7 @@ static void set_host_environment(void)
 	setenv("GITHUB_TOKEN", "hidden", 1);
 	setenv("MY_SECRET", "hidden", 1);
 	setenv("AWS_CREDENTIAL", "hidden", 1);
-	setenv("aws_secret_access_key", "hidden", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "hidden", 1);
 	setenv("FOO", "bar", 1);
 	setenv("LC_TIME", "C.UTF-8", 1);
 	setenv("TZ", "Europe/Oslo", 1);

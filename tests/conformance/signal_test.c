@@ -78,7 +78,6 @@ TEST(stop_and_continue_work)
 	talk_send(&t, "a\n");
 	talk_expect(&t, "a\n");
 	OK(cell_exec_signal(t.x, SIGSTOP, &E));
-	usleep(50 * 1000);
 	talk_send(&t, "b\n");
 	OK(cell_exec_next(t.x, 200, &e, &E));
 	ASSERT_INT(e.type, CELL_EVENT_NONE);
