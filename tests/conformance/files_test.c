@@ -220,8 +220,7 @@ TEST_NEEDS(what_is_not_there_is_not_found, NEEDS(FILES))
 	FAILS(NOT_FOUND, cell_file_edit(c, "gone", "a", 1, "b", 1, false, NULL, &E));
 	FAILS(NOT_FOUND, cell_file_tar(c, "gone", collect, &p, &E));
 	FAILS(NOT_FOUND,
-		cell_file_grep(c, &(struct cell_grep_opts){.pattern = "x", .path = "gone"}, NULL,
-			NULL, NULL, &E));
+		cell_file_glob(c, "gone", "*", 0, note, &f, NULL, &E));
 }
 
 TEST_NEEDS(a_directory_is_no_file_and_the_other_way_round, NEEDS(FILES))
