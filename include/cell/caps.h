@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* X(NAME, "word", "meaning") */
 #define CELL_CAPS(X)                                                                              \
@@ -101,6 +102,7 @@ size_t cell_backends_probe(struct cell_backend_info *ret, size_t max);
 struct cell_error;
 int cell_backend_probe(const char *name, struct cell_backend_info *ret, struct cell_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

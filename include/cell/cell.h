@@ -26,6 +26,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct cell;
 
@@ -113,6 +114,7 @@ typedef int (*cell_tool_fn)(const char *name, const char *path, void *user);
 int cell_tools(struct cell *c, const char *const *names, cell_tool_fn fn, void *user,
 	struct cell_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

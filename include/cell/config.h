@@ -16,6 +16,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct cell_config;
 
@@ -52,6 +53,7 @@ int cell_config_dump(struct cell_config *cfg, enum cell_config_format format, bo
 /* The files that were read, weakest first, NULL-terminated. */
 const char *const *cell_config_files(const struct cell_config *cfg);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* What kind of failure it is. Stable numbers: they travel over the wire and into SDKs. */
 enum cell_code {
@@ -44,6 +45,7 @@ struct cell_error {
 /* "invalid", "denied", "not_found", ...: the word used in JSON. Never NULL. */
 const char *cell_code_name(enum cell_code code);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

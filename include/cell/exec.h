@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct cell;
 struct cell_exec;
@@ -128,7 +129,7 @@ int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct c
 /* To the command's process group. */
 int cell_exec_signal(struct cell_exec *x, int signal, struct cell_error *err);
 const char *cell_exec_id(const struct cell_exec *x);
-/* Let go of the handle. The command goes on; its output is kept as far as its keep_bytes reach. */
+/* Let go of the handle, before its cell is closed. The command goes on; its output is kept as far as its keep_bytes reach. */
 void cell_exec_free(struct cell_exec *x);
 
 /* By id, without a handle. tree: every descendant; otherwise its process group. */
@@ -156,6 +157,7 @@ typedef int (*cell_exec_info_fn)(const struct cell_exec_info *info, void *user);
 /* Calls fn for each; a non-zero return stops and is returned. */
 int cell_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

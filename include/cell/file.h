@@ -18,6 +18,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct cell;
 
@@ -157,6 +158,7 @@ typedef int (*cell_watch_fn)(const struct cell_watch_event *e, void *user);
 int cell_file_watch(struct cell *c, const char *path, bool recursive, int timeout_ms,
 	cell_watch_fn fn, void *user, struct cell_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 enum cell_network {
 	CELL_NETWORK_DEFAULT = 0, /* whatever the back end gives */
@@ -91,6 +92,7 @@ struct cell_spec {
 	const char *const *needs;  /* capability words asked for outright, NULL-terminated */
 };
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

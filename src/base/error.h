@@ -23,3 +23,27 @@ int cell_error_hint(struct cell_error *err, int ret, const char *fmt, ...)
 
 enum cell_code cell_code_from_errno(int sys_errno);
 int cell_code_to_errno(enum cell_code code);
+
+#ifdef __clang_analyzer__
+/* Tell the analyzer what these return, or it follows paths where a failure looks like success. */
+static inline int cell_negative(int r)
+{
+	if (r >= 0)
+		__builtin_unreachable();
+	return r;
+}
+#define cell_fail(...)	     cell_negative(cell_fail(__VA_ARGS__))
+#define cell_fail_errno(...) cell_negative(cell_fail_errno(__VA_ARGS__))
+#define cell_error_prefix(err, r, ...)                         \
+	({                                                     \
+		int r_ = (r);                                  \
+		(void)cell_error_prefix(err, r_, __VA_ARGS__); \
+		r_;                                            \
+	})
+#define cell_error_hint(err, r, ...)                         \
+	({                                                   \
+		int r_ = (r);                                \
+		(void)cell_error_hint(err, r_, __VA_ARGS__); \
+		r_;                                          \
+	})
+#endif

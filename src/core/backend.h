@@ -20,8 +20,7 @@ struct cell;
 
 /* What probe() finds. It starts as "usable, with everything declared". */
 struct cell_probe {
-	const struct cell_backend *const
-		*chain; /* this back end, then what it wraps; NULL at the end */
+	const struct cell_backend *const *chain; /* this back end, then what it wraps; then NULL */
 	bool is_usable;
 	char reason[240]; /* when not usable: why, and what would help */
 	char fix[240];
@@ -38,9 +37,9 @@ struct cell_backend {
 	const char *name;    /* * the word after --backend */
 	const char *summary; /* * one line for `cell backends` */
 	const char *wall;    /* * one sentence: what it keeps apart, and what not */
-	int tier;	     /*   0 no wall; 1..4 as in MISSION D */
-	int strength;	     /*   the usable one with the most is the default; 0: never by itself */
-	cell_caps caps;	     /*   what it can promise at best */
+	int tier;            /*   0 no wall; 1..4 as in MISSION D */
+	int strength;        /*   the usable one with the most is the default; 0: never by itself */
+	cell_caps caps;      /*   what it can promise at best */
 	size_t state_size;   /*   zeroed private state per handle, cell_state(c) */
 	bool is_wrapper;     /*   wraps another: "trace:local" */
 
@@ -69,14 +68,15 @@ struct cell_backend_planned {
 	const char *name;
 	const char *summary;
 	cell_caps caps; /* what it will promise; used to answer "who has it" */
+	int tier;
 };
 extern const struct cell_backend_planned cell_backends_planned[];
 
 /* "local" or "trace:fault:local": fills chain (NULL-terminated, outermost first). -ENOENT with the
  * nearest name as a hint; CELL_ENOTSUP for a planned one. */
 #define CELL_CHAIN_MAX 8
-int cell_backend_chain(const char *name, const struct cell_backend *chain[CELL_CHAIN_MAX],
-	struct cell_error *err);
+int cell_backend_chain(
+	const char *name, const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_error *err);
 
 void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p);
 /* The capability is not to be had here; reason and fix are copied. */
@@ -94,8 +94,8 @@ int cell_next_destroy(struct cell *c, struct cell_error *err);
 bool cell_next_is_alive(struct cell *c);
 void cell_next_detach(struct cell *c);
 
-const char *cell_directory(const struct cell
-		*c); /* its own, 0700, removed by the core after destroy */
+/* Its own, 0700, removed by the core after destroy. */
+const char *cell_directory(const struct cell *c);
 int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
 /* Remember a string; saved in the record by the core after create, and by cell_note_save at once.

@@ -2,6 +2,7 @@
 /* cell.h: a cell handle from the inside. Back ends use backend.h; only the core looks in here. */
 #pragma once
 #include <jansson.h>
+#include <sys/types.h>
 
 #include "cell/cell.h"
 
@@ -26,4 +27,15 @@ struct cell {
 	uint64_t timeout_ms;
 	char **env; /* "K=V" composed from policy and spec, NULL-terminated */
 	struct link *link;
+	/* of guest_process.c: the guest this process started */
+	struct {
+		int stream_fd; /* our end of the socketpair until it is handed out, else -1 */
+		int pidfd;     /* -1 when it is not our child */
+		pid_t pid;
+	} guest;
 };
+
+/* For tests of back ends and for guest_process.c: a handle with nothing in it yet; free takes NULL
+ * and half-made ones, and destroys nothing. */
+struct cell *cell_handle_new(const char *name);
+void cell_handle_free(struct cell *c);

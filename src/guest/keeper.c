@@ -145,7 +145,10 @@ __attribute__((noreturn)) static void run_command(const struct launch *l)
 		say("cannot enter the working directory of", l->argv[0], errno);
 		_exit(126);
 	}
-	(void)sigaction(SIGPIPE, &by_default, NULL); /* the one signal the guest ignores */
+	/* the ones the guest ignores */
+	(void)sigaction(SIGPIPE, &by_default, NULL);
+	(void)sigaction(SIGHUP, &by_default, NULL);
+	(void)sigaction(SIGINT, &by_default, NULL);
 	keeper_close_from(3);
 	int r = limit();
 	if (r == 0)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* local.c: a guest beside us, bound to its workspace. Fastest and no wall at all: commands are the user's own
+ * processes, with a clean environment. */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "core/backend.h"
+#include "core/guest_process.h"
+
+static void local_probe(struct cell_probe *p)
+{
+	if (geteuid() != 0)
+		cell_probe_lack(p, CELL_CAP_USER, "only root may become another user",
+			"run as root");
+}
+
+static int local_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	auto_free char *here = spec->workspace ? NULL : realpath(".", NULL);
+	auto_free char *spool = NULL;
+
+	if (!spec->workspace && !here)
+		return cell_fail_errno(err, errno, "find the current directory");
+	if (mkdirat(cell_directory_fd(c), "spool", 0700) < 0 ||
+		asprintf(&spool, "%s/spool", cell_directory(c)) < 0)
+		return cell_fail_errno(err, errno, "make the cell's spool");
+	struct guest_options o = {
+		.workspace = spec->workspace ? spec->workspace : here, .spool = spool};
+	int r = cell_note_set(c, "workspace", o.workspace, err);
+	return r < 0 ? r : cell_guest_start(c, &o, err);
+}
+
+#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
+
+const struct cell_backend cell_backend_local = {
+	.name = "local",
+	.summary = "processes of your own beside you, in the workspace; no wall",
+	.wall = "No wall: commands can do whatever you can. They get a clean environment, and a "
+		"deadline ends all of them.",
+	.tier = 1,
+	.strength = 10,
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
+		CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(NET_OPEN),
+	.probe = local_probe,
+	.create = local_create,
+	.open_guest = cell_guest_connect,
+	.destroy = cell_guest_stop,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find.h: which of a cell's commands is meant. */
+#pragma once
+#include <stdbool.h>
+
+#include "cell/cell.h"
+
+#include "base/error.h"
+
+struct cli_found {
+	char id[CELL_EXEC_ID_MAX];
+	bool is_tty;
+	enum cell_exec_state state;
+};
+
+/* `word` is an id or its unambiguous beginning. NULL: the only one that runs; when
+ * is_running_wanted is false and none runs, the one started last. */
+int cli_find_exec(struct cell *c, const char *word, bool is_running_wanted, struct cli_found *ret,
+	struct cell_error *err);

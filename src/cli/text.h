@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.h: bytes of unknown origin made fit for a terminal or for JSON. Pure.
+ *
+ * What a command prints can hold sequences that make a terminal answer, retitle itself, write the
+ * clipboard or hide text. Nothing of that reaches the user's terminal unless it was asked for raw.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Well-formed UTF-8 as Unicode defines it: no overlong forms, no surrogates, nothing past U+10FFFF.
+ */
+bool cli_is_utf8(const void *p, size_t n);
+
+/* A stream of bytes on its way to a terminal. Zeroed means fresh. */
+struct cli_neutral {
+	uint8_t held[80]; /* the beginning of a sequence whose end has not come yet */
+	size_t n_held;
+	bool is_styled; /* colours or the like were switched on and not off */
+};
+
+/* Appends to `out` what may be shown of the n bytes: text, tab, newline, carriage return, colours
+ * (SGR) and erase-in-line pass; every other control byte becomes visible (^[ ^G \x9b). A sequence
+ * may be cut anywhere between calls. Appends at most 4 * (n + 80) bytes. 0, -ENOBUFS or -ENOMEM. */
+int cli_neutral_feed(struct cli_neutral *s, const void *p, size_t n, struct buf *out);
+/* The stream is over: what was held comes out visible, colours are switched off. */
+int cli_neutral_end(struct cli_neutral *s, struct buf *out);
+
+/* One line of text for a terminal: every control byte visible, newline and tab too. */
+int cli_visible(const void *p, size_t n, struct buf *out);
+
+/* Standard base64 with padding. */
+int cli_base64(const void *p, size_t n, struct buf *out);

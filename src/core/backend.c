@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backend.c: what back ends see of a cell: their state, the next one of a chain, their notes. */
+#include "core/backend.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/cell.h"
+#include "core/guest_process.h"
+#include "core/record.h"
+
+void *cell_state(struct cell *c)
+{
+	return c->states[c->level];
+}
+
+const struct cell_backend *cell_next(const struct cell *c)
+{
+	return c->chain[c->level + 1];
+}
+
+int cell_next_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	c->level++;
+	int r = c->chain[c->level]->create(c, spec, err);
+	c->level--;
+	return r;
+}
+
+int cell_next_open_guest(struct cell *c, struct cell_error *err)
+{
+	c->level++;
+	int r = c->chain[c->level]->open_guest(c, err);
+	c->level--;
+	return r;
+}
+
+int cell_next_destroy(struct cell *c, struct cell_error *err)
+{
+	c->level++;
+	int r = c->chain[c->level]->destroy(c, err);
+	c->level--;
+	return r;
+}
+
+bool cell_next_is_alive(struct cell *c)
+{
+	c->level++;
+	const struct cell_backend *b = c->chain[c->level];
+	bool is_alive = b->is_alive ? b->is_alive(c) : cell_guest_is_alive(c);
+	c->level--;
+	return is_alive;
+}
+
+void cell_next_detach(struct cell *c)
+{
+	c->level++;
+	const struct cell_backend *b = c->chain[c->level];
+	if (b->detach)
+		b->detach(c);
+	c->level--;
+}
+
+const char *cell_directory(const struct cell *c)
+{
+	return c->directory;
+}
+
+int cell_directory_fd(const struct cell *c)
+{
+	return c->directory_fd;
+}
+
+bool cell_is_ephemeral(const struct cell *c)
+{
+	return c->is_ephemeral;
+}
+
+static int fail_note(struct cell_error *err, const char *key)
+{
+	return cell_fail_errno(err, ENOMEM, "note '%s' of the cell", key);
+}
+
+static json_t *notes(struct cell *c)
+{
+	json_t *n = json_object_get(c->record, "notes");
+
+	if (n)
+		return n;
+	n = json_object();
+	return json_object_set_new(c->record, "notes", n) < 0 ? NULL : n;
+}
+
+int cell_note_set(struct cell *c, const char *key, const char *value, struct cell_error *err)
+{
+	json_t *n = notes(c);
+
+	return !n || cell_record_set_str(n, key, value) < 0 ? fail_note(err, key) : 0;
+}
+
+int cell_note_set_int(struct cell *c, const char *key, int64_t value, struct cell_error *err)
+{
+	json_t *n = notes(c);
+
+	return !n || cell_record_set_int(n, key, value) < 0 ? fail_note(err, key) : 0;
+}
+
+const char *cell_note(const struct cell *c, const char *key)
+{
+	return cell_record_str(json_object_get(c->record, "notes"), key);
+}
+
+int64_t cell_note_int(const struct cell *c, const char *key, int64_t otherwise)
+{
+	return cell_record_int(json_object_get(c->record, "notes"), key, otherwise);
+}
+
+int cell_note_save(struct cell *c, struct cell_error *err)
+{
+	int r = cell_record_save(c->directory_fd, c->record, !c->is_ephemeral, err);
+
+	return r < 0 ? cell_error_prefix(err, r, "cell '%s'", c->name) : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle.h: making struct cell and calling its chain of back ends; for cell.c and cells.c. */
+#pragma once
+#include "core/cell.h"
+#include "core/store.h"
+
+#define CELL_CONNECT_TIMEOUT_MS 10000 /* for a guest to say hello */
+
+void cell_handle_freep(struct cell **c);
+#define auto_cell __attribute__((cleanup(cell_handle_freep)))
+
+/* Allocates the states of the chain, too. */
+int cell_handle_set_chain(struct cell *c, const struct cell_backend *const *chain);
+/* The handle owns what the slot had. */
+void cell_handle_take_slot(struct cell *c, struct cell_slot *slot);
+/* record may be NULL: a cell of which nothing is known but its directory. Takes the slot over, also
+ * on failure. */
+int cell_handle_from_record(const char *name, json_t *record, struct cell_slot *slot,
+	struct cell **ret, struct cell_error *err);
+
+/* The chain from the outside; errors carry the back end's name. */
+int cell_place_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err);
+int cell_place_connect(struct cell *c, struct cell_error *err); /* open_guest and hello: c->link */
+void cell_place_detach(struct cell *c);
+int cell_place_destroy(struct cell *c, struct cell_error *err);
+bool cell_place_is_alive(struct cell *c);
+
+/* Judge one cell and remove it when it is dead, half-made or without owner. fn (may be NULL) is
+ * told before. 1 when it was removed, 0 when there was nothing to do. */
+int cell_reap(struct cell_store *s, const char *name, cell_info_fn fn, void *user,
+	struct cell_error *err);
+/* The same for up to `max` cells (0: all); errors are passed over. */
+void cell_reap_some(struct cell_store *s, size_t max);

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large streams with little memory. CELL_TEST_BIG=1 adds the sizes that take minutes."""
+
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+from conftest import CELL, descendants, peak_rss
+
+LIMIT = 64 << 20
+GIB = 1 << 30
+BIG = bool(os.environ.get("CELL_TEST_BIG"))
+
+
+class Memory:
+    """Samples the peak memory of every process below ours while it is open."""
+
+    def __enter__(self):
+        self.peak, self.who, self.is_over = 0, "", False
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.is_over:
+            for pid in descendants():
+                rss = peak_rss(pid)
+                if rss > self.peak:
+                    with open(f"/proc/{os.getpid()}/comm", encoding="utf-8"):
+                        self.peak, self.who = rss, pid
+            time.sleep(0.1)
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join()
+        if "asan" not in str(CELL):
+            assert self.peak < LIMIT, f"process {self.who} had {self.peak >> 20} MiB"
+
+
+def through_cat(cell, size):
+    source = subprocess.Popen(["head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE)
+    child = cell.popen("run", "--", "cat", stdin=source.stdout, stdout=subprocess.PIPE)
+    source.stdout.close()
+    count = subprocess.Popen(["wc", "-c"], stdin=child.stdout, stdout=subprocess.PIPE)
+    child.stdout.close()
+    with Memory():
+        assert int(count.communicate(timeout=3000)[0]) == size
+        assert child.wait(60) == 0
+    source.wait()
+
+
+def test_a_gibibyte_through_cat(cell):
+    through_cat(cell, GIB)
+
+
+@pytest.mark.skipif(not BIG, reason="set CELL_TEST_BIG=1")
+def test_ten_gibibytes_through_cat(cell):
+    through_cat(cell, 10 * GIB)
+
+
+def copy_both_ways(cell, size):
+    source, back = cell.dir / "source", cell.dir / "back"
+    with open(source, "wb") as f:
+        f.write(b"begin")
+        f.truncate(size)
+        f.seek(size - 3)
+        f.write(b"end")
+    with Memory():
+        cell.ok("cp", source, "web:big", timeout=1000)
+        cell.ok("cp", "web:big", back, timeout=1000)
+    assert back.stat().st_size == size
+    assert subprocess.run(["cmp", str(source), str(back)], check=False).returncode == 0
+
+
+def test_a_large_file_both_ways(cell, web):
+    copy_both_ways(cell, 200 << 20)
+
+
+@pytest.mark.skipif(not BIG, reason="set CELL_TEST_BIG=1")
+def test_two_gibibytes_both_ways(cell, web):
+    copy_both_ways(cell, 2 * GIB + 123)
+
+
+def test_a_command_writing_without_end_is_held_back(cell):
+    script = "i=0; while :; do head -c 1000000 /dev/zero; i=$((i + 1)); echo $i > counter; done"
+    child = cell.popen("run", "--", "sh", "-c", script)
+    counter = cell.workspace / "counter"
+    last, same = -1, 0
+    with Memory():
+        for _ in range(200):
+            time.sleep(0.1)
+            now = int(counter.read_text() or 0) if counter.exists() else 0
+            same = same + 1 if now == last and now > 0 else 0
+            last = now
+            if same >= 10:
+                break
+        assert same >= 10, f"still writing after {last} MB"
+        assert last < 48
+        assert len(child.stdout.read(5_000_000 + last * 1_000_000)) > last * 1_000_000
+    child.terminate()
+    child.stdout.close()
+    child.wait(30)
