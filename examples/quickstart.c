@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quickstart.c: the C API in one file. It makes a cell, runs commands in it in both ways, works with
- * files, shows what an error looks like, and cleans up.
+ * quickstart.c: the C API in one file. It makes a cell, runs commands in it in both ways, works
+ *with files, shows what an error looks like, and cleans up.
  *
  *	cc quickstart.c $(pkg-config --cflags --libs cell) -o quickstart && ./quickstart
  *
- * Every call returns 0 or more on success and a negative errno on failure; struct cell_error then says
- * what was attempted, what went wrong and, often, what would help.
+ * Every call returns 0 or more on success and a negative errno on failure; struct cell_error then
+ *says what was attempted, what went wrong and, often, what would help.
  */
 #include <cell/cell.h>
 #include <signal.h>
@@ -30,7 +30,8 @@ static int run_and_collect(struct cell *c)
 	struct cell_result r = {0};
 	struct cell_exec_opts opts = {
 		.shell = "echo hello from the cell; echo a complaint >&2; exit 3",
-		.timeout_ms = 10000, /* then TERM, two seconds later KILL, of everything it started */
+		.timeout_ms =
+			10000, /* then TERM, two seconds later KILL, of everything it started */
 	};
 
 	if (cell_run(c, &opts, NULL, 0, &r, &err) < 0) {
@@ -51,12 +52,14 @@ static int talk_to_a_command(struct cell *c)
 	struct cell_error err = {0};
 	struct cell_exec *x = NULL;
 	struct cell_event e = {0};
-	const char *const argv[] = {"sh", "-c", "while read -r line; do echo \"heard: $line\"; done", NULL};
+	const char *const argv[] = {
+		"sh", "-c", "while read -r line; do echo \"heard: $line\"; done", NULL};
 	struct cell_exec_opts opts = {.argv = argv, .flags = CELL_EXEC_STDIN};
 
 	if (cell_exec_start(c, &opts, &x, &err) < 0)
 		return complain("start", &err);
-	if (cell_exec_write(x, "one\ntwo\n", 8, -1, &err) < 0 || cell_exec_close_stdin(x, &err) < 0) {
+	if (cell_exec_write(x, "one\ntwo\n", 8, -1, &err) < 0 ||
+		cell_exec_close_stdin(x, &err) < 0) {
 		cell_exec_free(x);
 		return complain("write", &err);
 	}
@@ -90,7 +93,8 @@ static int work_with_files(struct cell *c)
 	size_t len = 0;
 
 	/* Writes are atomic: a reader sees the old file or the new one. */
-	if (cell_file_store(c, "etc/app.conf", 0, CELL_WRITE_PARENTS, text, sizeof(text) - 1, &err) < 0)
+	if (cell_file_store(
+		    c, "etc/app.conf", 0, CELL_WRITE_PARENTS, text, sizeof(text) - 1, &err) < 0)
 		return complain("write", &err);
 	/* An edit must match exactly once, so that it never hits the wrong place. */
 	if (cell_file_edit(c, "etc/app.conf", "true", 4, "false", 5, false, NULL, &err) < 0)

@@ -189,7 +189,11 @@ class Cell:
         for child in self.children:
             if child.poll() is None:
                 child.kill()
-            child.communicate() if child.stdout and not child.stdout.closed else child.wait()
+            child.wait()
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                if pipe:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
         if (self.state / "cells").is_dir() and any((self.state / "cells").iterdir()):
             self("rm", "-f", "--all")
             self("prune")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* background_test.c: commands that go on alone, and coming back to them from any offset. */
-#include "suite.h"
-
 #include <signal.h>
+
+#include "suite.h"
 
 static void start_detached(struct cell *c, const char *const *argv, const char *id, uint64_t keep)
 {
@@ -157,9 +157,8 @@ TEST_NEEDS(stdin_can_be_taken_over, NEEDS(BACKGROUND))
 {
 	auto_cell struct cell *c = open_cell(s);
 	auto_talk struct talk first, second;
-	struct cell_exec_opts o = {.argv = ARGV("./probe", "cat"),
-		.id = "stdin",
-		.flags = CELL_EXEC_DETACH | CELL_EXEC_STDIN};
+	struct cell_exec_opts o = {
+		.argv = ARGV("./probe", "cat"), .id = "stdin", .flags = CELL_EXEC_STDIN};
 
 	talk_start(&first, c, &o);
 	talk_send(&first, "one\n");
@@ -206,7 +205,8 @@ TEST_NEEDS(ps_tells_that_descendants_linger, NEEDS(BACKGROUND) | NEEDS(KILL_TREE
 	auto_cell struct cell *c = open_cell(s);
 	struct cell_exec_info info = {0};
 
-	start_detached(c, ARGV("sh", "-c", "./probe nap 300 >/dev/null 2>&1 & exit 3"), "linger", 0);
+	start_detached(
+		c, ARGV("sh", "-c", "./probe nap 300 >/dev/null 2>&1 & exit 3"), "linger", 0);
 	WAIT_FOR(find_exec(c, "linger", &info) && info.state == CELL_EXEC_LINGERING);
 	ASSERT_INT(info.exit.exit_code, 3);
 	OK(cell_signal(c, "linger", SIGKILL, true, &E));

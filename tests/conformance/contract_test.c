@@ -134,7 +134,7 @@ TEST(a_root_tree_that_is_not_promised_is_refused_by_name)
 TEST_NEEDS(a_root_tree_hides_the_files_of_the_host, NEEDS(ROOT_DIR) | NEEDS(HIDE_FILES))
 {
 	auto_cell struct cell *c = open_cell(s);
-	char path[256], line[600];
+	char path[256], line[1200];
 
 	snprintf(path, sizeof(path), "%s/host-secret", s->dir);
 	host_store(path, "x", 1);

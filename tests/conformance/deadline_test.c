@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deadline_test.c: a deadline ends a command and everything it started, and keeps its output. */
-#include "suite.h"
-
 #include <signal.h>
+
+#include "suite.h"
 
 static struct cell_result run_for(struct cell *c, const char *const *argv, uint64_t timeout_ms)
 {
-	return run_opts(c, &(struct cell_exec_opts){.argv = argv, .timeout_ms = timeout_ms}, NULL,
-		0);
+	return run_opts(
+		c, &(struct cell_exec_opts){.argv = argv, .timeout_ms = timeout_ms}, NULL, 0);
 }
 
 TEST(a_deadline_ends_a_command_and_keeps_its_output)
@@ -102,9 +102,8 @@ TEST(the_spec_gives_the_deadline_of_every_command)
 TEST(a_deadline_holds_for_a_command_nobody_reads)
 {
 	auto_cell struct cell *c = open_cell(s);
-	struct cell_exec_opts o = {.argv = ARGV("./probe", "endless", "counter"),
-		.timeout_ms = 500,
-		.id = "unread"};
+	struct cell_exec_opts o = {
+		.argv = ARGV("./probe", "endless", "counter"), .timeout_ms = 500, .id = "unread"};
 	auto_exec struct cell_exec *x = NULL;
 	struct cell_exec_info info;
 

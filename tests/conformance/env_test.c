@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* env_test.c: what of the host's environment a command sees, and what it never sees. */
-#include "suite.h"
-
 #include <limits.h>
+
+#include "suite.h"
 
 static void set_host_environment(void)
 {
@@ -117,9 +117,8 @@ TEST(a_variable_without_a_name_or_value_is_refused)
 		cell_run(c, &(struct cell_exec_opts){.shell = "true", .env = ARGV("NOVALUE")}, NULL,
 			0, &r, &E));
 	cell_result_done(&r);
-	FAILS(INVALID,
-		cell_run(c, &(struct cell_exec_opts){.shell = "true", .env = ARGV("=x")}, NULL, 0,
-			&r, &E));
+	FAILS(INVALID, cell_run(c, &(struct cell_exec_opts){.shell = "true", .env = ARGV("=x")},
+			       NULL, 0, &r, &E));
 	cell_result_done(&r);
 }
 
@@ -154,8 +153,9 @@ TEST_NEEDS(home_and_tmpdir_are_private_and_gone_afterwards, NEEDS(PRIVATE_HOME))
 
 	{
 		auto_cell struct cell *c = open_cell(s);
-		auto_result struct cell_result r = sh(c,
-			"touch \"$HOME/h\" \"$TMPDIR/t\" && printf '%s\\n%s\\n' \"$HOME\" \"$TMPDIR\"");
+		auto_result struct cell_result r =
+			sh(c, "touch \"$HOME/h\" \"$TMPDIR/t\" && printf '%s\\n%s\\n' \"$HOME\" "
+			      "\"$TMPDIR\"");
 		ASSERT_INT(r.exit.exit_code, 0);
 		ASSERT_INT(sscanf(r.out, "%4095[^\n]\n%4095[^\n]", home, tmp), 2);
 	}

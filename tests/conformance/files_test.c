@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files_test.c: the files of a workspace: each operation, its result and its errors. */
-#include "suite.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
+
+#include "suite.h"
 
 struct seen {
 	struct cell_file_info last;
@@ -180,7 +180,8 @@ TEST_NEEDS(stat_tells_what_it_is, NEEDS(FILES))
 	OK(cell_file_stat(c, "f", note, &f, &E));
 	ASSERT_INT(f.last.type, CELL_FILE_REGULAR);
 	ASSERT_INT(f.last.size, 5);
-	ASSERT(f.last.mtime_ns / 1000000000 > 946000000 && f.last.mtime_ns / 1000000000 < 947000000);
+	ASSERT(f.last.mtime_ns / 1000000000 > 946000000 &&
+		f.last.mtime_ns / 1000000000 < 947000000);
 	ASSERT_INT(f.last.uid, ask_guest(c).uid);
 	ASSERT_STR(f.target, "");
 	OK(cell_file_stat(c, "d", note, &f, &E));
@@ -219,8 +220,7 @@ TEST_NEEDS(what_is_not_there_is_not_found, NEEDS(FILES))
 	FAILS(NOT_FOUND, cell_file_list(c, "gone", 1, note, &f, &E));
 	FAILS(NOT_FOUND, cell_file_edit(c, "gone", "a", 1, "b", 1, false, NULL, &E));
 	FAILS(NOT_FOUND, cell_file_tar(c, "gone", collect, &p, &E));
-	FAILS(NOT_FOUND,
-		cell_file_glob(c, "gone", "*", 0, note, &f, NULL, &E));
+	FAILS(NOT_FOUND, cell_file_glob(c, "gone", "*", 0, note, &f, NULL, &E));
 }
 
 TEST_NEEDS(a_directory_is_no_file_and_the_other_way_round, NEEDS(FILES))
@@ -298,7 +298,8 @@ TEST_NEEDS(the_workspace_itself_is_neither_removed_nor_moved, NEEDS(FILES))
 TEST_NEEDS(removing_a_tree_does_not_follow_links, NEEDS(FILES))
 {
 	auto_cell struct cell *c = open_cell(s);
-	auto_result struct cell_result r = sh(c, "mkdir keep d; echo x > keep/f; ln -s ../keep d/l");
+	auto_result struct cell_result r =
+		sh(c, "mkdir keep d; echo x > keep/f; ln -s ../keep d/l");
 
 	ASSERT_INT(r.exit.exit_code, 0);
 	OK(cell_file_remove(c, "d", true, &E));
@@ -446,22 +447,23 @@ TEST_NEEDS(grep_finds_lines, NEEDS(FILES))
 	store(c, "g/a.txt", "first\nNeedle here\nlast needle");
 	store(c, "g/sub/b.md", "a.c\nabc\nneedle\n");
 	store_bytes(c, "g/bin", "needle\0needle", 13);
-	struct matches m = grep_for(c, (struct cell_grep_opts){.pattern = "need.e", .path = "g"},
-		&is_truncated);
+	struct matches m = grep_for(
+		c, (struct cell_grep_opts){.pattern = "need.e", .path = "g"}, &is_truncated);
 	ASSERT_INT(m.n, 2);
 	ASSERT(!is_truncated);
 	ASSERT_HAS(m.text, "a.txt:3:last needle\n");
 	ASSERT_HAS(m.text, "sub/b.md:3:needle\n");
 	ASSERT(!strstr(m.text, "bin"));
 	m = grep_for(c,
-		(struct cell_grep_opts){.pattern = "needle", .ignore_case = true, .path = "g/a.txt"},
+		(struct cell_grep_opts){
+			.pattern = "needle", .ignore_case = true, .path = "g/a.txt"},
 		NULL);
 	ASSERT_INT(m.n, 2);
-	m = grep_for(c, (struct cell_grep_opts){.pattern = "a.c", .is_fixed = true, .path = "g"},
-		NULL);
+	m = grep_for(
+		c, (struct cell_grep_opts){.pattern = "a.c", .is_fixed = true, .path = "g"}, NULL);
 	ASSERT_INT(m.n, 1);
-	m = grep_for(c, (struct cell_grep_opts){.pattern = "needle", .glob = "*.md", .path = "g"},
-		NULL);
+	m = grep_for(
+		c, (struct cell_grep_opts){.pattern = "needle", .glob = "*.md", .path = "g"}, NULL);
 	ASSERT_INT(m.n, 1);
 	m = grep_for(c, (struct cell_grep_opts){.pattern = "needle", .limit = 1, .path = "g"},
 		&is_truncated);
@@ -606,7 +608,8 @@ TEST_NEEDS(readers_see_the_old_file_or_the_new_one, NEEDS(FILES))
 	memset(as, 'a', N);
 	memset(bs, 'b', N);
 	store_bytes(c, "f", as, N);
-	/* Each round reads the file once: it must have both the right length and one letter only. */
+	/* Each round reads the file once: it must have both the right length and one letter only.
+	 */
 	talk_start(&t, c,
 		&(struct cell_exec_opts){
 			.shell = "while [ ! -e stop ]; do x=$(tr -s ab < f); n=$(wc -c < f); "
@@ -627,7 +630,8 @@ TEST_NEEDS(a_full_disk_is_said_and_leaves_the_old_file, NEEDS(FILES) | NEEDS(LIM
 	spec.limits.file_size_bytes = 1000000;
 	auto_cell struct cell *c = open_spec(&spec);
 	store(c, "f", "old");
-	FAILS(OVER_LIMIT | NO_SPACE | BACKEND, cell_file_write(c, "f", 0, 0, give, &from, NULL, &E));
+	FAILS(OVER_LIMIT | NO_SPACE | BACKEND,
+		cell_file_write(c, "f", 0, 0, give, &from, NULL, &E));
 	auto_free char *text = load(c, "f");
 	ASSERT_STR(text, "old");
 }

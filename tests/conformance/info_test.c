@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_test.c: what a cell says about itself. */
-#include "suite.h"
-
 #include <sys/utsname.h>
+
+#include "suite.h"
 
 static int check_platform(const struct cell_platform *p, void *user)
 {

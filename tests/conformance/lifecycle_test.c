@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifecycle_test.c: cells are made, found again, shared, abandoned and removed; clients, creators and
- * guests die in the middle of it.
+ * lifecycle_test.c: cells are made, found again, shared, abandoned and removed; clients, creators
+ * and guests die in the middle of it.
  */
-#include "suite.h"
-
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+#include "suite.h"
 
 static int note_pid(const struct cell_info *i, void *user)
 {
@@ -47,7 +47,7 @@ TEST(an_ephemeral_cell_is_gone_when_closed)
 	ASSERT(pid > 0);
 	OK(cell_close(c, &E));
 	ASSERT_INT(count_cells(), 0);
-	ASSERT_INT(take_census(NULL).processes, 1);
+	WAIT_FOR(take_census(NULL).processes == 1);
 }
 
 TEST(closing_nothing_is_fine)
@@ -67,7 +67,7 @@ TEST(many_cells_come_and_go)
 		ASSERT_INT(r.exit.exit_code, 3);
 	}
 	ASSERT_INT(count_cells(), 0);
-	ASSERT_INT(take_census(NULL).processes, 1);
+	WAIT_FOR(take_census(NULL).processes == 1);
 }
 
 TEST(opening_and_closing_leaks_no_descriptor)
@@ -217,9 +217,8 @@ static void create_and_die(struct suite *s, void *arg)
 {
 	struct cell *c = open_named(s, arg);
 	struct cell_exec *x = NULL;
-	struct cell_exec_opts o = {.argv = ARGV("./probe", "drip", "stop"),
-		.id = "drip",
-		.flags = CELL_EXEC_DETACH};
+	struct cell_exec_opts o = {
+		.argv = ARGV("./probe", "drip", "stop"), .id = "drip", .flags = CELL_EXEC_DETACH};
 
 	OK(cell_exec_start(c, &o, &x, &E));
 	raise(SIGKILL);
@@ -277,6 +276,7 @@ TEST_NEEDS(a_dead_guest_is_found_and_cleaned_up, NEEDS(NAMED))
 	struct cell_result r = {0};
 
 	ASSERT_INT(kill((pid_t)host_pid_of("doomed"), SIGKILL), 0);
+	WAIT_FOR(take_census(NULL).processes == 1);
 	FAILS(GONE, cell_run(c, &(struct cell_exec_opts){.shell = "true"}, NULL, 0, &r, &E));
 	cell_result_done(&r);
 	OK(cell_close(c, &E));
@@ -304,9 +304,12 @@ TEST_NEEDS(a_running_call_learns_that_the_guest_died, NEEDS(NAMED))
 	while (r == 0 && e.type == CELL_EVENT_STDOUT);
 	ASSERT(r < 0);
 	ASSERT_INT(E.code, CELL_EGONE);
+	cell_exec_free(x);
+	x = NULL;
 	OK(cell_close(c, &E));
-	int told = 0;
-	ASSERT_INT(OK(cell_prune(count_info, &told, &E)), 1);
+	int told = 0, removed = 0;
+	WAIT_FOR((removed += (int)OK(cell_prune(count_info, &told, &E))) > 0);
+	ASSERT_INT(removed, 1);
 	ASSERT_INT(told, 1);
 	ASSERT_INT(count_cells(), 0);
 	WAIT_FOR(take_census(NULL).processes == 1);
@@ -321,9 +324,11 @@ TEST_NEEDS(what_ran_in_a_cell_whose_guest_died_is_ended, NEEDS(NAMED))
 		&(struct cell_exec_opts){.argv = ARGV("./probe", "stay", "300", "mark-headless")});
 	talk_expect(&t, "ready\n");
 	ASSERT(take_census("mark-headless").execs_with_marker > 0);
-	ASSERT_INT(kill((pid_t)host_pid_of("headless"), SIGKILL), 0);
+	pid_t guest = (pid_t)host_pid_of("headless");
+	ASSERT_INT(kill(guest, SIGKILL), 0);
 	talk_done(&t);
 	(void)cell_close(c, NULL);
+	WAIT_FOR(kill(guest, 0) < 0);
 	FAILS(GONE, cell_reopen("headless", &c, &E));
 	WAIT_FOR(take_census("mark-headless").execs_with_marker == 0);
 }
@@ -516,7 +521,7 @@ static void create_until_killed(struct suite *s, void *arg)
 
 static int collect_name(const struct cell_info *i, void *user)
 {
-	char (*name)[CELL_NAME_MAX] = user;
+	char(*name)[CELL_NAME_MAX] = user;
 
 	snprintf(*name, sizeof(*name), "%s", i->name);
 	return 1;

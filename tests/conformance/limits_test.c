@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits_test.c: limits that are promised hold; those that are not are refused or reported. */
-#include "suite.h"
-
 #include <signal.h>
+
+#include "suite.h"
 
 static struct cell *open_limited(struct suite *s, struct cell_limits limits)
 {
@@ -45,7 +45,8 @@ TEST_NEEDS(output_is_not_limited_by_the_size_of_files, NEEDS(LIMIT_FILE_SIZE))
 {
 	auto_cell struct cell *c =
 		open_limited(s, (struct cell_limits){.file_size_bytes = 1000000});
-	struct cell_exec_opts o = {.argv = ARGV("./probe", "gen", "5000000"), .max_output = 6000000};
+	struct cell_exec_opts o = {
+		.argv = ARGV("./probe", "gen", "5000000"), .max_output = 6000000};
 	auto_result struct cell_result r = run_opts(c, &o, NULL, 0);
 
 	ASSERT_INT(r.exit.exit_code, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load_test.c: many commands, at once and one after another; nothing piles up; usage is counted. */
-#include "suite.h"
-
 #include <signal.h>
+
+#include "suite.h"
 
 TEST(sixty_four_commands_run_at_once)
 {
@@ -16,8 +16,8 @@ TEST(sixty_four_commands_run_at_once)
 		char text[32];
 		snprintf(text, sizeof(text), "%d", i);
 		talk_start(&t[i], c,
-			&(struct cell_exec_opts){.argv = ARGV("sh", "-c",
-							 "read x; echo got $x $0; exit $0", text),
+			&(struct cell_exec_opts){
+				.argv = ARGV("sh", "-c", "read x; echo got $x $0; exit $0", text),
 				.flags = CELL_EXEC_STDIN});
 	}
 	ASSERT_INT(ask_guest(c).running, N);

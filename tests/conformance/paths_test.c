@@ -3,9 +3,9 @@
  * paths_test.c: no path and no link leaves the workspace. Every attack is tried with every file
  * operation; the same operation on a path inside succeeds, so that a refusal means something.
  */
-#include "suite.h"
-
 #include <limits.h>
+
+#include "suite.h"
 
 #define SECRET "the secret outside"
 
@@ -43,7 +43,8 @@ static void make_links(struct cell *c, const struct outside *o)
 	auto_result struct cell_result r = run_opts(c,
 		&(struct cell_exec_opts){
 			.shell = "rm -rf link-* sub/link-*; "
-				 "ln -s \"$OUT/secret\" link-abs && ln -s ../outside/secret link-rel && "
+				 "ln -s \"$OUT/secret\" link-abs && ln -s ../outside/secret "
+				 "link-rel && "
 				 "ln -s \"$OUT\" link-dir && ln -s ../../outside sub/link-dir && "
 				 "ln -s link-dir link-two && ln -s / link-root && "
 				 "ln -s /proc/self/root link-proc && ln -s . link-here && "
@@ -70,8 +71,9 @@ static void prepare_outside(struct cell *c, struct outside *o)
 	struct attack *a;
 
 	*o = (struct outside){0};
-	auto_result struct cell_result r = sh(c, "mkdir -p ../outside/inner sub && cd ../outside && "
-						 "printf '" SECRET "' > secret && pwd");
+	auto_result struct cell_result r =
+		sh(c, "mkdir -p ../outside/inner sub && cd ../outside && "
+		      "printf '" SECRET "' > secret && pwd");
 	ASSERT_INT(r.exit.exit_code, 0);
 	r.out[strcspn(r.out, "\n")] = '\0';
 	snprintf(o->dir, sizeof(o->dir), "%s", r.out);
@@ -167,7 +169,8 @@ static ssize_t empty_tar(void *p, size_t n, void *user)
 	return (ssize_t)n;
 }
 
-/* Every operation: name, what it is told, whether the last link may be taken as the thing itself. */
+/* Every operation: name, what it is told, whether the last link may be taken as the thing itself.
+ */
 enum operation {
 	OP_STAT,
 	OP_EXISTS,
@@ -225,8 +228,8 @@ static const struct {
 };
 
 /* Do it. `path` is a file, or a directory where the operation takes one. */
-static int attempt(struct suite *s, struct cell *c, enum operation op, const char *path,
-	struct leak *l)
+static int attempt(
+	struct suite *s, struct cell *c, enum operation op, const char *path, struct leak *l)
 {
 	char below[PATH_MAX + 16], host[PATH_MAX];
 	bool is_done = false;
@@ -345,7 +348,8 @@ static void attack_with(struct suite *s, struct cell *c, struct outside *o, enum
 				E.msg);
 		if (memmem(l.text, l.len, SECRET, strlen(SECRET)) ||
 			memmem(l.text, l.len, "root:x:0", 8))
-			DIE("%s '%s' (%s) gave away the secret", operations[op].name, path, a->what);
+			DIE("%s '%s' (%s) gave away the secret", operations[op].name, path,
+				a->what);
 	}
 	check_untouched(c, operations[op].name, "some attack");
 }
@@ -379,10 +383,10 @@ static void attack_by(struct suite *s, enum operation op)
 	ASSERT_INT(r.exit.exit_code, 0);
 }
 
-#define ATTACK(name, op)                                                                           \
-	TEST_NEEDS(no_path_leaves_the_workspace_by_##name, NEEDS(FILES))                           \
-	{                                                                                          \
-		attack_by(s, op);                                                                  \
+#define ATTACK(name, op)                                                 \
+	TEST_NEEDS(no_path_leaves_the_workspace_by_##name, NEEDS(FILES)) \
+	{                                                                \
+		attack_by(s, op);                                        \
 	}
 
 ATTACK(stat, OP_STAT)
@@ -439,8 +443,8 @@ TEST_NEEDS(a_search_does_not_wander_through_links, NEEDS(FILES))
 	ASSERT(o && l);
 	prepare_outside(c, o);
 	store(c, "sub/known", "known text\n");
-	OK(cell_file_grep(c, &(struct cell_grep_opts){.pattern = "secret|known"}, leak_match, l,
-		NULL, &E));
+	OK(cell_file_grep(
+		c, &(struct cell_grep_opts){.pattern = "secret|known"}, leak_match, l, NULL, &E));
 	ASSERT_HAS(l->text, "known text");
 	ASSERT(!strstr(l->text, SECRET));
 	*l = (struct leak){0};
@@ -468,8 +472,8 @@ TEST_NEEDS(a_directory_swapped_for_a_link_lets_nothing_out, NEEDS(FILES))
 	prepare_outside(c, o);
 	OK(cell_file_mkdir(c, "swap", 0, false, &E));
 	store(c, "swap/secret", "inside");
-	talk_start(&t, c, &(struct cell_exec_opts){.argv = ARGV("./probe", "swap", "swap",
-							  "link-dir")});
+	talk_start(&t, c,
+		&(struct cell_exec_opts){.argv = ARGV("./probe", "swap", "swap", "link-dir")});
 	talk_expect(&t, "ready\n");
 	for (int i = 0; i < 400; i++) {
 		struct leak l = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pty_test.c: commands in a terminal. */
-#include "suite.h"
-
 #include <signal.h>
+
+#include "suite.h"
 
 static struct cell_exec_opts in_terminal(const char *const *argv)
 {
@@ -147,9 +147,9 @@ TEST_NEEDS(large_output_of_a_terminal_arrives_whole, NEEDS(PTY))
 {
 	auto_cell struct cell *c = open_cell(s);
 	auto_talk struct talk t;
-	struct cell_exec_opts o =
-		in_terminal(ARGV("sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; "
-					     "i=$((i + 1)); done"));
+	struct cell_exec_opts o = in_terminal(ARGV("sh", "-c",
+		"i=0; while [ $i -lt 20000 ]; do echo line $i; "
+		"i=$((i + 1)); done"));
 
 	talk_start(&t, c, &o);
 	ASSERT_INT(talk_end(&t).exit_code, 0);

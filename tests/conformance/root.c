@@ -3,8 +3,6 @@
  * root.c: a root tree for back ends that want one, made of what this machine has: a static busybox
  * (Debian: busybox-static) or else /bin/sh and friends with the libraries ldd names.
  */
-#include "suite.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -13,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+
+#include "suite.h"
 
 static const char *const programs[] = {"sh", "cat", "echo", "printf", "sleep", "env", "ls", "head",
 	"tail", "true", "false", "stty", "id", "kill", "wc", "dd", "mkdir", "rm", "ln", "touch",

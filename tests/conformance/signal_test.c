@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* signal_test.c: signals to a command's group, to its whole tree, and to what is not there. */
-#include "suite.h"
-
 #include <signal.h>
+
+#include "suite.h"
 
 TEST(signals_reach_the_command)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stdio_test.c: stdin, stdout and stderr: apart, together, large, closed early, never read. */
-#include "suite.h"
-
 #include <poll.h>
 #include <signal.h>
+
+#include "suite.h"
 
 TEST(stdin_is_empty_unless_given)
 {
 	auto_cell struct cell *c = open_cell(s);
 	auto_result struct cell_result none = RUN(c, "./probe", "sum");
-	auto_result struct cell_result some = run_opts(c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "cat")}, "given", 5);
-	auto_result struct cell_result nothing = run_opts(c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "sum")}, "", 0);
+	auto_result struct cell_result some =
+		run_opts(c, &(struct cell_exec_opts){.argv = ARGV("./probe", "cat")}, "given", 5);
+	auto_result struct cell_result nothing =
+		run_opts(c, &(struct cell_exec_opts){.argv = ARGV("./probe", "sum")}, "", 0);
 
 	ASSERT_HAS(none.out, "0 ");
 	ASSERT_INT(none.out[0], '0');
@@ -33,8 +33,8 @@ TEST(large_stdin_arrives_whole)
 	for (size_t i = 0; i < N; i++)
 		input[i] = gen_byte(i);
 	snprintf(want, sizeof(want), "%d %016llx\n", N, (unsigned long long)gen_hash(N));
-	auto_result struct cell_result r = run_opts(c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "sum")}, input, N);
+	auto_result struct cell_result r =
+		run_opts(c, &(struct cell_exec_opts){.argv = ARGV("./probe", "sum")}, input, N);
 	ASSERT_STR(r.out, want);
 }
 
@@ -47,8 +47,8 @@ TEST(stdin_that_is_never_read_holds_nobody_up)
 	auto_free char *input = calloc(1, N);
 
 	ASSERT(input);
-	auto_result struct cell_result r = run_opts(c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "exit", "4")}, input, N);
+	auto_result struct cell_result r = run_opts(
+		c, &(struct cell_exec_opts){.argv = ARGV("./probe", "exit", "4")}, input, N);
 	ASSERT_INT(r.exit.exit_code, 4);
 }
 
@@ -62,8 +62,8 @@ TEST(a_command_that_closes_stdin_early_goes_on)
 
 	ASSERT(input);
 	memset(input, 'q', N);
-	auto_result struct cell_result r = run_opts(c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "one")}, input, N);
+	auto_result struct cell_result r =
+		run_opts(c, &(struct cell_exec_opts){.argv = ARGV("./probe", "one")}, input, N);
 	ASSERT_STR(r.out, "got q\n");
 	ASSERT_INT(r.exit.exit_code, 0);
 }

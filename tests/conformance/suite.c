@@ -14,16 +14,14 @@
 #include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define MAX_BACKENDS 32
-#define RC_SKIP	     77
+#define RC_SKIP      77
 
 extern const struct suite_test __start_conformance[], __stop_conformance[];
 
@@ -159,9 +157,9 @@ static void tell_children(void)
 }
 
 /* Wait until every process of the test is gone. How many rounds of killing it took. */
-static int wait_for_silence(void)
+static int wait_for_silence(int patience_ms)
 {
-	long long end = now_ms() + 8000;
+	long long end = now_ms() + patience_ms;
 	int rounds = 0;
 
 	for (;;) {
@@ -209,23 +207,26 @@ static void prepare(struct suite *s, size_t number)
 	}
 }
 
+/* Wait for the test, reaping what it orphans meanwhile as init would. */
 static int wait_limited(pid_t pid)
 {
-	int limit_s = getenv("CELL_TEST_BIG") ? 3600 : 150, st = 0;
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int r;
+	long long limit_s = getenv("CELL_TEST_BIG") ? 3600 : 150, end = now_ms() + limit_s * 1000;
+	bool is_killed = false;
+	int st = 0;
 
-	do
-		r = poll(&p, 1, limit_s * 1000);
-	while (r < 0 && errno == EINTR);
-	if (r == 0) {
-		fprintf(stderr, "# still running after %d s: killed\n", limit_s);
-		kill(pid, SIGKILL);
+	for (;;) {
+		pid_t ended = waitpid(-1, &st, WNOHANG);
+		if (ended == pid)
+			break;
+		if (ended > 0)
+			continue;
+		if (now_ms() > end && !is_killed) {
+			fprintf(stderr, "# still running after %lld s: killed\n", limit_s);
+			kill(pid, SIGKILL);
+			is_killed = true;
+		}
+		usleep(3000);
 	}
-	close(fd);
-	while (waitpid(pid, &st, 0) < 0 && errno == EINTR)
-		;
 	if (WIFSIGNALED(st))
 		fprintf(stderr, "# ended by signal %d\n", WTERMSIG(st));
 	return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st);
@@ -246,8 +247,9 @@ static int supervise(struct suite *s, const struct suite_test *t, size_t number)
 		exit(0);
 	}
 	rc = wait_limited(pid);
-	litter += wait_for_silence();
-	for (size_t i = 0; i < sizeof(must_be_empty) / sizeof(*must_be_empty); i++) {
+	/* A test that failed did not get to its own clean-up: that is no news. */
+	litter += wait_for_silence(rc ? 500 : 8000);
+	for (size_t i = 0; !rc && i < sizeof(must_be_empty) / sizeof(*must_be_empty); i++) {
 		char path[160];
 		snprintf(path, sizeof(path), "%s/%s", s->dir, must_be_empty[i]);
 		litter += is_littered(path);
@@ -283,8 +285,8 @@ static void start(struct suite *s, const struct suite_test *t, size_t number, st
 	close(fd);
 }
 
-static void print_outcome(size_t number, const char *backend, const struct suite_test *t,
-	struct outcome *o)
+static void print_outcome(
+	size_t number, const char *backend, const struct suite_test *t, struct outcome *o)
 {
 	char line[1024], reason[512] = "";
 	FILE *f = fopen(o->log, "re");
@@ -385,8 +387,9 @@ static void find_probe(char *ret, size_t size)
 		snprintf(ret, size, "%s/probe", dirname(exe));
 	}
 	if (access(ret, X_OK) < 0) {
-		fprintf(stderr, "no helper program '%s': build tests/conformance/probe, or set "
-				"CELL_PROBE\n",
+		fprintf(stderr,
+			"no helper program '%s': build tests/conformance/probe, or set "
+			"CELL_PROBE\n",
 			ret);
 		exit(2);
 	}
@@ -402,7 +405,8 @@ static bool add_backend(struct suite *s, const struct cell_backend_info *info)
 		return false;
 	}
 	if (!(s->caps & NEEDS(EXEC))) {
-		printf("# %s: left out: it does not promise exec (%s)\n", s->backend, info->summary);
+		printf("# %s: left out: it does not promise exec (%s)\n", s->backend,
+			info->summary);
 		return false;
 	}
 	return true;

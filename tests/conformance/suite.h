@@ -19,13 +19,13 @@
 #include "cell/cell.h"
 
 struct suite {
-	const char *backend;	       /* the word for cell_spec.backend */
+	const char *backend;           /* the word for cell_spec.backend */
 	struct cell_backend_info info; /* what its probe said */
 	cell_caps caps;
-	char base[64];	     /* of the whole run: holds the root tree and every test's directory */
-	char dir[96];	     /* of this test, on the host */
+	char base[64];       /* of the whole run: holds the root tree and every test's directory */
+	char dir[96];        /* of this test, on the host */
 	char workspace[128]; /* host directory; "" when the back end takes none */
-	char root[128];	     /* root tree for it; "" when the back end takes none */
+	char root[128];      /* root tree for it; "" when the back end takes none */
 	char probe[4096];    /* the static helper program, on the host */
 };
 
@@ -48,9 +48,9 @@ struct suite_test {
 /* A test that is skipped, with the reason, where the back end does not promise all of `caps`. */
 #define TEST_NEEDS(n, caps_)                                                                       \
 	static void test_##n(struct suite *s);                                                     \
-	static const struct suite_test test_entry_##n SUITE_NO_ASAN __attribute__((                \
-		used, retain, section("conformance"), aligned(sizeof(void *)))) = {                \
-		#n, __FILE__, __LINE__, NEEDS(EXEC) | (caps_), test_##n};                          \
+	static const struct suite_test test_entry_##n SUITE_NO_ASAN                                \
+		__attribute__((used, retain, section("conformance"), aligned(sizeof(void *)))) = { \
+			#n, __FILE__, __LINE__, NEEDS(EXEC) | (caps_), test_##n};                  \
 	static void test_##n(__attribute__((unused)) struct suite *s)
 #define TEST(n) TEST_NEEDS(n, 0)
 
@@ -65,41 +65,41 @@ void suite_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noret
 /* The error of the last OK() or FAILS(): pass &E. */
 extern struct cell_error E;
 
-#define ASSERT(e)                                                                                  \
-	do {                                                                                       \
-		if (!(e))                                                                          \
-			DIE("not true: %s", #e);                                                   \
+#define ASSERT(e)                                \
+	do {                                     \
+		if (!(e))                        \
+			DIE("not true: %s", #e); \
 	} while (0)
-#define ASSERT_INT(a, b)                                                                           \
-	do {                                                                                       \
-		long long a_ = (long long)(a), b_ = (long long)(b);                                \
-		if (a_ != b_)                                                                      \
-			DIE("%s is %lld, want %lld (%s)", #a, a_, b_, #b);                         \
+#define ASSERT_INT(a, b)                                                   \
+	do {                                                               \
+		long long a_ = (long long)(a), b_ = (long long)(b);        \
+		if (a_ != b_)                                              \
+			DIE("%s is %lld, want %lld (%s)", #a, a_, b_, #b); \
 	} while (0)
-#define ASSERT_STR(a, b)                                                                           \
-	do {                                                                                       \
-		const char *a_ = (a), *b_ = (b);                                                   \
-		if (strcmp(a_, b_) != 0)                                                           \
-			DIE("%s is '%s', want '%s'", #a, a_, b_);                                  \
+#define ASSERT_STR(a, b)                                          \
+	do {                                                      \
+		const char *a_ = (a), *b_ = (b);                  \
+		if (strcmp(a_, b_) != 0)                          \
+			DIE("%s is '%s', want '%s'", #a, a_, b_); \
 	} while (0)
-#define ASSERT_HAS(a, b)                                                                           \
-	do {                                                                                       \
-		const char *a_ = (a), *b_ = (b);                                                   \
-		if (!strstr(a_, b_))                                                               \
-			DIE("%s has no '%s' in it: '%s'", #a, b_, a_);                             \
+#define ASSERT_HAS(a, b)                                               \
+	do {                                                           \
+		const char *a_ = (a), *b_ = (b);                       \
+		if (!strstr(a_, b_))                                   \
+			DIE("%s has no '%s' in it: '%s'", #a, b_, a_); \
 	} while (0)
 
 /* A call that must succeed and, as the contract says, leave the error alone. Gives its value. */
-#define OK(e)                                                                                      \
-	({                                                                                         \
-		E = (struct cell_error){0};                                                        \
-		long long r_ = (long long)(e);                                                     \
-		if (r_ < 0)                                                                        \
-			DIE("%s = %lld: %s: %s (%s)", #e, r_, cell_code_name(E.code), E.msg,       \
-				E.hint);                                                           \
-		if (E.code != CELL_OK)                                                             \
-			DIE("%s succeeded and still set the error: %s", #e, E.msg);                \
-		r_;                                                                                \
+#define OK(e)                                                                                \
+	({                                                                                   \
+		E = (struct cell_error){0};                                                  \
+		long long r_ = (long long)(e);                                               \
+		if (r_ < 0)                                                                  \
+			DIE("%s = %lld: %s: %s (%s)", #e, r_, cell_code_name(E.code), E.msg, \
+				E.hint);                                                     \
+		if (E.code != CELL_OK)                                                       \
+			DIE("%s succeeded and still set the error: %s", #e, E.msg);          \
+		r_;                                                                          \
 	})
 
 enum {
@@ -117,24 +117,23 @@ enum {
 	ANY_ERROR = ~(1u << CELL_OK | 1u << CELL_EINTERNAL),
 };
 /* A call that must fail with one of these codes and say why in E.msg. */
-#define FAILS(codes, e)                                                                            \
-	({                                                                                         \
-		E = (struct cell_error){0};                                                        \
-		long long r_ = (long long)(e);                                                     \
-		suite_check_failure(__FILE__, __LINE__, #e, (unsigned)(codes), r_);                \
+#define FAILS(codes, e)                                                             \
+	({                                                                          \
+		E = (struct cell_error){0};                                         \
+		long long r_ = (long long)(e);                                      \
+		suite_check_failure(__FILE__, __LINE__, #e, (unsigned)(codes), r_); \
 	})
-void suite_check_failure(const char *file, int line, const char *what, unsigned codes,
-	long long r);
+void suite_check_failure(const char *file, int line, const char *what, unsigned codes, long long r);
 
 /* Poll until it is true; fails after a generous while. Not for measuring time. */
-#define WAIT_FOR(e)                                                                                \
-	do {                                                                                       \
-		long long end_ = now_ms() + 20000;                                                 \
-		while (!(e)) {                                                                     \
-			if (now_ms() > end_)                                                       \
-				DIE("never came true: %s", #e);                                    \
-			usleep(10 * 1000);                                                         \
-		}                                                                                  \
+#define WAIT_FOR(e)                                             \
+	do {                                                    \
+		long long end_ = now_ms() + 20000;              \
+		while (!(e)) {                                  \
+			if (now_ms() > end_)                    \
+				DIE("never came true: %s", #e); \
+			usleep(10 * 1000);                      \
+		}                                               \
 	} while (0)
 long long now_ms(void);
 
@@ -155,8 +154,8 @@ void free_ptr(void *p);
 /* Running to the end. RUN(c, "./probe", "exit", "3"); sh() gives a line to the shell. */
 #define ARGV(...)   ((const char *const[]){__VA_ARGS__, NULL})
 #define RUN(c, ...) run_opts((c), &(struct cell_exec_opts){.argv = ARGV(__VA_ARGS__)}, NULL, 0)
-struct cell_result run_opts(struct cell *c, const struct cell_exec_opts *o, const void *input,
-	size_t input_len);
+struct cell_result run_opts(
+	struct cell *c, const struct cell_exec_opts *o, const void *input, size_t input_len);
 struct cell_result sh(struct cell *c, const char *line);
 
 /* Talking to a running command: send, and wait for what it says on stdout. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transfer_test.c: files and directories between host and cell, whole or as tar streams. */
-#include "suite.h"
-
 #include <limits.h>
 #include <sys/stat.h>
+
+#include "suite.h"
 
 #define BLOCK 512
 
@@ -126,7 +126,8 @@ TEST_NEEDS(progress_is_told_and_can_stop_it, NEEDS(FILES))
 	last = 0;
 	OK(cell_file_download(c, "whole", on_host(s, "out", out), count_up, &last, &E));
 	ASSERT(last >= 20000000);
-	ASSERT_INT(cell_file_download(c, "whole", on_host(s, "out2", out), stop_soon, &last, &E), 9);
+	ASSERT_INT(
+		cell_file_download(c, "whole", on_host(s, "out2", out), stop_soon, &last, &E), 9);
 }
 
 TEST_NEEDS(what_is_missing_on_either_side_is_not_found, NEEDS(FILES))
@@ -151,7 +152,8 @@ TEST_NEEDS(a_download_makes_no_link_out_of_its_place, NEEDS(FILES))
 
 	host_store(on_host(s, "secret", secret), "host secret", 11);
 	snprintf(line, sizeof(line),
-		"mkdir d; echo fine > d/ok; ln -s '%s' d/abs; ln -s ../secret d/rel; ln -s ok d/in; "
+		"mkdir d; echo fine > d/ok; ln -s '%s' d/abs; ln -s ../secret d/rel; ln -s ok "
+		"d/in; "
 		"ln -s .. d/up",
 		secret);
 	auto_result struct cell_result r = sh(c, line);
@@ -204,7 +206,7 @@ static void tar_add(struct tar *t, char type, const char *name, const char *link
 	snprintf((char *)h + 100, 8, "%07o", 0644);
 	snprintf((char *)h + 108, 8, "%07o", 0);
 	snprintf((char *)h + 116, 8, "%07o", 0);
-	snprintf((char *)h + 124, 12, "%011zo", n);
+	snprintf((char *)h + 124, 12, "%011o", (unsigned)n & 0xffffu);
 	snprintf((char *)h + 136, 12, "%011o", 1000000000);
 	h[156] = (uint8_t)type;
 	memcpy(h + 157, link, strlen(link));
@@ -292,9 +294,10 @@ TEST_NEEDS(a_hostile_tar_stream_stays_in_its_place, NEEDS(FILES))
 			DIE("%s: was taken", all[i].what);
 		if (!E.msg[0] || E.code == CELL_EINTERNAL)
 			DIE("%s: no proper error: %s", all[i].what, E.msg);
-		auto_result struct cell_result after = sh(c,
-			"ls evil ../evil /tmp/evil /tmp/cell-conformance-evil into/dev 2>/dev/null; "
-			"cat sentinel");
+		auto_result struct cell_result after =
+			sh(c, "ls evil ../evil /tmp/evil /tmp/cell-conformance-evil into/dev "
+			      "2>/dev/null; "
+			      "cat sentinel");
 		if (strcmp(after.out, "sentinel") != 0)
 			DIE("%s: left %s", all[i].what, after.out);
 	}

@@ -45,8 +45,9 @@ static void watch(struct suite *s, const char *name, struct watcher *w, bool rec
 
 TEST_NEEDS(changes_in_a_directory_are_told, NEEDS(WATCH) | NEEDS(NAMED))
 {
-	struct watcher w = {.line = "cd w; echo x > new; echo y >> old; mkdir d; mv old moved; rm new; "
-				    ": > last",
+	struct watcher w = {
+		.line = "cd w; echo x > new; echo y >> old; mkdir d; mv old moved; rm new; "
+			": > last",
 		.last = "last"};
 
 	watch(s, "watch-flat", &w, false);
