@@ -79,7 +79,7 @@ int cell_file_move(struct cell *c, const char *from, const char *to, bool replac
 	struct cell_error *err);
 
 /* Entries below a directory, depth levels deep (1: itself only; 0: all), sorted by name within each
- * directory. */
+ * directory. A tree deeper than 256 levels is CELL_ELIMIT once it gets there. */
 int cell_file_list(struct cell *c, const char *path, uint32_t depth, cell_file_fn fn, void *user,
 	struct cell_error *err);
 /* Files below `path` (NULL: workspace) that match: `*` and `?` within a name, `**` across

@@ -33,6 +33,7 @@ struct link_stream {
 	uint64_t acked[WIRE_CHAN_COUNT];
 	uint64_t sent, sent_acked; /* of stdin */
 	bool has_room_news;
+	bool is_ending; /* its END waits in the inbox */
 	bool has_ended;
 };
 
@@ -244,6 +245,7 @@ static void put_aside(struct link *l, const struct wire_header *h, const uint8_t
 
 	if (!s)
 		return;
+	s->is_ending |= h->type == WIRE_END;
 	if (buf_add(&s->inbox, frame, WIRE_HEADER_SIZE + h->len) < 0)
 		break_link(l, CELL_EPROTOCOL, EPROTO, "it sent more than its window allows");
 }
@@ -571,7 +573,7 @@ ssize_t link_send(struct link_stream *s, const void *p, size_t n, int timeout_ms
 
 		if (l->broken.code)
 			return fail_broken(l, err);
-		if (s->has_ended)
+		if (s->has_ended || s->is_ending)
 			break;
 		if (room == 0) {
 			if (done)

@@ -65,23 +65,24 @@ static const char *search_path(char *const *env)
 	return path;
 }
 
-static void exec_in_path(const struct launch *l)
+/* Returns only when it cannot be run: errno says why, found is what was tried last. */
+static void exec_in_path(const struct launch *l, char found[PATH_MAX])
 {
 	const char *name = l->argv[0];
-	char full[PATH_MAX];
 	int e = ENOENT;
 
 	if (strchr(name, '/') || !*name) {
+		(void)snprintf(found, PATH_MAX, "%s", name);
 		execve(name, l->argv, l->env);
 		return;
 	}
 	for (const char *p = search_path(l->env); p;) {
 		const char *end = strchrnul(p, ':');
-		int n = snprintf(full, sizeof full, "%.*s/%s", end > p ? (int)(end - p) : 1,
+		int n = snprintf(found, PATH_MAX, "%.*s/%s", end > p ? (int)(end - p) : 1,
 			end > p ? p : ".", name);
 
-		if (n > 0 && (size_t)n < sizeof full) {
-			execve(full, l->argv, l->env);
+		if (n > 0 && n < PATH_MAX) {
+			execve(found, l->argv, l->env);
 			if (errno == E2BIG || errno == ENOEXEC)
 				return;
 			if (errno == EACCES)
@@ -92,19 +93,34 @@ static void exec_in_path(const struct launch *l)
 	errno = e;
 }
 
+/* Text, as far as a shell could tell from its first bytes. */
+static bool is_script(const char *path)
+{
+	char start[80];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);
+
+	if (fd >= 0)
+		close(fd);
+	return n >= 0 && !(n >= 4 && memcmp(start, "\177ELF", 4) == 0) && !memchr(start, 0, (size_t)n);
+}
+
 /* A script without '#!' is run by the shell, as a shell would do. */
-static void exec_as_script(const struct launch *l)
+static void exec_as_script(const struct launch *l, char *path)
 {
 	size_t n = 0;
 
 	while (l->argv[n])
 		n++;
-	char **argv = calloc(n + 2, sizeof *argv);
-	if (!argv)
+	char **argv = is_script(path) ? calloc(n + 2, sizeof *argv) : NULL;
+	if (!argv) {
+		errno = ENOEXEC;
 		return;
+	}
 	char shell[] = "/bin/sh";
 	argv[0] = shell;
-	memcpy(argv + 1, l->argv, n * sizeof *argv);
+	argv[1] = path;
+	memcpy(argv + 2, l->argv + 1, (n - 1) * sizeof *argv);
 	execve(shell, argv, l->env);
 }
 
@@ -159,9 +175,10 @@ __attribute__((noreturn)) static void run_command(const struct launch *l)
 	}
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	exec_in_path(l);
+	char found[PATH_MAX];
+	exec_in_path(l, found);
 	if (errno == ENOEXEC)
-		exec_as_script(l);
+		exec_as_script(l, found);
 	int e = errno;
 	say("cannot run", l->argv[0], e);
 	_exit(e == ENOENT || e == ENOTDIR ? 127 : 126);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -27,6 +28,20 @@ static void write_reply(int fd, int r, const struct fs_call *call, const struct 
 		(void)buf_add(&b, call->reply.data, call->reply.len);
 	}
 	(void)!write(fd, b.data, b.len);
+}
+
+/* The limit on file sizes is the cell's, whoever writes. Past it a write fails instead of killing. */
+static void limit_file_size(void)
+{
+	static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	for (size_t i = 0; i < guest.n_rlimits; i++) {
+		const struct rlimit rl = {guest.rlimits[i].value, guest.rlimits[i].value};
+
+		if (guest.rlimits[i].resource == RLIMIT_FSIZE)
+			(void)setrlimit(RLIMIT_FSIZE, &rl);
+	}
+	(void)sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 __attribute__((noreturn)) static void worker_main(const struct request *rq, int in, int out,
@@ -52,6 +67,7 @@ __attribute__((noreturn)) static void worker_main(const struct request *rq, int 
 	loop_forget();
 	close(guest.report_fd);
 	(void)sigaction(SIGPIPE, &by_default, NULL);
+	limit_file_size();
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	int r = fs_run(&call, &err);

@@ -614,7 +614,8 @@ TEST_NEEDS(a_deep_tree_is_handled, NEEDS(FILES))
 	for (size_t n = 4; n + 2 < 1500; n += 2)
 		memcpy(path + n, "/d", 3);
 	OK(cell_file_mkdir(c, path, 0, true, &E));
-	OK(cell_file_list(c, "deep", 0, note_name, &w, &E));
+	OK(cell_file_list(c, "deep", 100, note_name, &w, &E));
+	FAILS(OVER_LIMIT, cell_file_list(c, "deep", 0, note_name, &w, &E));
 	OK(cell_file_remove(c, "deep", true, &E));
 	ASSERT(!exists(c, "deep"));
 }

@@ -135,7 +135,8 @@ TEST_NEEDS(a_shell_in_a_terminal_can_be_talked_to, NEEDS(PTY))
 	talk_start(&t, c, &o);
 	talk_send(&t, "echo $((6 * 7)) there\n");
 	talk_expect(&t, "42 there");
-	talk_send(&t, "sleep 300\n");
+	talk_send(&t, "sh -c 'echo $((6 + 7)) sleeps; exec sleep 300'\n");
+	talk_expect(&t, "13 sleeps");
 	talk_send(&t, "\x03");
 	talk_send(&t, "echo $((6 * 8)) back\n");
 	talk_expect(&t, "48 back");

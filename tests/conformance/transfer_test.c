@@ -140,9 +140,18 @@ TEST_NEEDS(what_is_missing_on_either_side_is_not_found, NEEDS(FILES))
 	ASSERT(!exists(c, "x"));
 	FAILS(NOT_FOUND, cell_file_download(c, "none", on_host(s, "x", path), NULL, NULL, &E));
 	ASSERT(access(path, F_OK) < 0);
+}
+
+TEST_NEEDS(missing_parents_of_the_destination_are_made, NEEDS(FILES))
+{
+	auto_cell struct cell *c = open_cell(s);
+	char path[PATH_MAX];
+
 	store(c, "here", "x");
-	FAILS(NOT_FOUND,
-		cell_file_download(c, "here", on_host(s, "no/such/dir/x", path), NULL, NULL, &E));
+	OK(cell_file_download(c, "here", on_host(s, "no/such/dir/x", path), NULL, NULL, &E));
+	ASSERT(access(path, F_OK) == 0);
+	OK(cell_file_upload(c, path, "nor/such/x", NULL, NULL, &E));
+	ASSERT(exists(c, "nor/such/x"));
 }
 
 TEST_NEEDS(a_download_makes_no_link_out_of_its_place, NEEDS(FILES))

@@ -62,12 +62,12 @@ TEST_NEEDS(changes_in_a_directory_are_told, NEEDS(WATCH) | NEEDS(NAMED))
 TEST_NEEDS(changes_below_are_told_only_when_asked, NEEDS(WATCH) | NEEDS(NAMED))
 {
 	struct watcher flat = {.line = "echo x > w/sub/deep/f; : > w/last", .last = "last"};
-	struct watcher deep = {.line = "echo x > w/sub/deep/f; : > w/last", .last = "last"};
+	struct watcher deep = {.line = "echo x > w/sub/deep/g; : > w/last", .last = "last"};
 
 	watch(s, "watch-flat", &flat, false);
 	ASSERT(!strstr(flat.text, "deep/f"));
 	watch(s, "watch-deep", &deep, true);
-	ASSERT_HAS(deep.text, "created sub/deep/f\n");
+	ASSERT_HAS(deep.text, "created sub/deep/g\n");
 }
 
 TEST_NEEDS(new_directories_are_watched_too, NEEDS(WATCH) | NEEDS(NAMED))
