@@ -84,10 +84,10 @@ static int shell(struct cli *cli, const struct cli_args *args)
 	if (cli_args_count(args, 0, 1, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (open_cell(cli, args, &c, &err) < 0)
 		return cli_fail(cli, &err);
-	cli_signals_impatient(false);
+	cli_signals_patience(CLI_PATIENT);
 	cli_tell_degraded(cli, c);
 	code = enter(cli, args, c, &err);
 	/* A fresh cell without a name is removed by closing it. */

@@ -117,6 +117,14 @@ int cli_stream_exit(const struct cli_stream *s)
 	return s->exit.exit_code;
 }
 
+/* Name the back end in an error that came from talking to a cell of its. */
+static int blame(struct cell_error *err, int r, const struct cell *c)
+{
+	if (err && !*err->backend)
+		(void)snprintf(err->backend, sizeof(err->backend), "%s", cell_backend_of(c));
+	return r;
+}
+
 static int start_detached(const struct cli *cli, struct cell *c, struct cell_exec_opts *opts,
 	json_t **ret_json, struct cell_error *err)
 {
@@ -126,7 +134,7 @@ static int start_detached(const struct cli *cli, struct cell *c, struct cell_exe
 	opts->flags |= CELL_EXEC_DETACH;
 	r = cell_exec_start(c, opts, &x, err);
 	if (r < 0)
-		return r;
+		return blame(err, r, c);
 	if (cli->is_json) {
 		*ret_json = json_object();
 		cli_json_string(*ret_json, "id", cell_exec_id(x));
@@ -161,13 +169,13 @@ int cli_command_run(const struct cli *cli, const struct cli_command *cmd, struct
 	s->is_tty = cmd->is_tty;
 	r = cell_exec_start(c, opts, &s->exec, err);
 	if (r < 0)
-		return r;
+		return blame(err, r, c);
 	cli_stream_sinks(s, cli, cmd);
 	if (cmd->is_tty)
 		(void)cli_terminal_raw();
 	r = cli_stream_run(s, err);
 	cli_terminal_restore();
-	code = r < 0 ? r : cli_stream_exit(s);
+	code = r < 0 ? blame(err, r, c) : cli_stream_exit(s);
 	if (r == 0 && cli->is_json)
 		*ret_json = cli_stream_json(s);
 	cli_stream_done(s);

@@ -46,14 +46,16 @@ int cli_fail(const struct cli *cli, const struct cell_error *err)
 {
 	auto_free char *msg = presentable(*err->msg ? err->msg : cell_code_name(err->code));
 	auto_free char *hint = presentable(err->hint);
+	bool is_named = *err->backend && !strstr(err->msg, err->backend);
 
 	if (cli->is_json) {
 		fail_json(err);
 		return CLI_EXIT_FAILED;
 	}
 	fflush(stdout);
-	fprintf(stderr, "%scell:%s %s\n", cli_style(cli->color_err, CLI_BAD),
-		cli_style(cli->color_err, CLI_PLAIN), msg);
+	fprintf(stderr, "%scell:%s %s%s%s%s\n", cli_style(cli->color_err, CLI_BAD),
+		cli_style(cli->color_err, CLI_PLAIN), msg, is_named ? " (back end " : "",
+		is_named ? err->backend : "", is_named ? ")" : "");
 	if (*hint)
 		fprintf(stderr, "%shint:%s %s\n", cli_style(cli->color_err, CLI_BOLD),
 			cli_style(cli->color_err, CLI_PLAIN), hint);
