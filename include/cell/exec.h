@@ -129,7 +129,7 @@ int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct c
 /* To the command's process group. */
 int cell_exec_signal(struct cell_exec *x, int signal, struct cell_error *err);
 const char *cell_exec_id(const struct cell_exec *x);
-/* Let go of the handle. The command goes on; its output is kept as far as its keep_bytes reach. */
+/* Let go of the handle, before its cell is closed. The command goes on; its output is kept as far as its keep_bytes reach. */
 void cell_exec_free(struct cell_exec *x);
 
 /* By id, without a handle. tree: every descendant; otherwise its process group. */

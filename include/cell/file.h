@@ -92,7 +92,8 @@ struct cell_grep_opts {
 	bool is_fixed;	     /* plain text */
 	bool ignore_case;
 	const char *path; /* file or directory; NULL: workspace */
-	const char *glob; /* only files whose path matches; NULL: all */
+	const char *glob; /* only files whose path matches, or whose name does when there is no
+			     slash in it; NULL: all */
 	uint32_t limit;	  /* matches; 0: 1000 */
 };
 struct cell_grep_match {
@@ -120,7 +121,17 @@ int cell_file_untar(struct cell *c, const char *path, cell_source_fn fn, void *u
 	struct cell_error *err);
 
 /* A file or directory between host and cell, whole. progress (may be NULL) is told the bytes moved
- * so far; a non-zero return stops it. Downloads never follow or create links out of dest. */
+ * so far (of a directory: of its tar stream); a non-zero return stops it and is returned.
+ *
+ * A file: the destination is the new file's name; when that is an existing directory or ends in a
+ * slash, the file goes into it under its own name. It appears whole or not at all, replaces a file
+ * that is there, and keeps its permission bits.
+ * A directory: the destination becomes a copy of it; when it exists already, the entries are merged
+ * into it (not put in a subdirectory), files replacing files. What was copied before a failure stays.
+ * Symbolic links are copied as links; those that lead out of the directory, fifos, sockets and
+ * devices are not: links out make the call fail with CELL_EDENIED after all else was copied, the
+ * others are passed over. Missing parent directories of the destination are made.
+ * Downloads never follow or create links out of the destination. */
 typedef int (*cell_progress_fn)(uint64_t bytes, void *user);
 int cell_file_upload(struct cell *c, const char *host_path, const char *path,
 	cell_progress_fn progress, void *user, struct cell_error *err);

@@ -140,7 +140,8 @@ int cell_error_prefix(struct cell_error *err, int ret, const char *fmt, ...)
 		int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
 		va_end(ap);
 		if (n >= 0 && (size_t)n < sizeof err->msg)
-			(void)snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s", old);
+			(void)snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %.*s",
+				(int)sizeof old - 1, old);
 	}
 	return ret;
 }

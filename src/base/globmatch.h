@@ -10,8 +10,8 @@
  *	\c	the byte c itself
  *
  * Names beginning with a dot are names like any other. A bracket or brace without its partner
- *stands for itself. The pattern becomes a small automaton, so matching takes time proportional to
- *pattern length times path length, whatever the pattern. libc only.
+ * stands for itself. The pattern becomes a small automaton, so matching takes time proportional to
+ * pattern length times path length, whatever the pattern. libc only.
  */
 #pragma once
 #include <stdbool.h>

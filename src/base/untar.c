@@ -350,7 +350,7 @@ static int take_entry(struct untar *u, struct tar_reader *in, const struct tar_e
 static int run(struct untar *u, struct tar_reader *in, uint64_t max_entries,
 	struct untar_result *res, char first[400], struct cell_error *err)
 {
-	struct tar_entry e;
+	struct tar_entry e = {0};
 	int r;
 
 	while ((r = tar_read_entry(in, &e)) > 0) {

@@ -77,6 +77,12 @@ static int look_at(const char *name, struct cell_slot *slot, bool is_held, struc
 	return 0;
 }
 
+/* Gone since it was listed, or a stray file that never was a cell. */
+static bool is_no_cell(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR;
+}
+
 static int remove_place(struct cell_store *s, struct cell *c, struct cell_error *err)
 {
 	int r = cell_place_destroy(c, err);
@@ -95,10 +101,13 @@ int cell_reap(struct cell_store *s, const char *name, cell_info_fn fn, void *use
 		auto_slot struct cell_slot slot = CELL_SLOT_INIT;
 		auto_look struct look look = {0};
 		enum cell_hold hold = CELL_HOLD_UNSURE;
-		int r = cell_store_find(s, name, &slot, err);
+		struct cell_error why = {0};
+		int r = cell_store_find(s, name, &slot, &why);
 
-		if (r == -ENOENT)
+		if (is_no_cell(r))
 			return 0;
+		if (r < 0 && err)
+			*err = why;
 		if (r >= 0)
 			r = cell_store_hold(s, name, &slot, is_judging, &hold, err);
 		if (r < 0)
@@ -186,9 +195,13 @@ int cell_list(cell_info_fn fn, void *user, struct cell_error *err)
 	if (r < 0)
 		return r;
 	for (char **n = names; *n && !r; n++) {
-		r = show(&store, *n, fn, user, err);
-		if (r == -ENOENT) /* gone since */
+		struct cell_error why = {0};
+
+		r = show(&store, *n, fn, user, &why);
+		if (why.code && is_no_cell(r))
 			r = 0;
+		else if (r < 0 && err)
+			*err = why;
 	}
 	cell_store_names_free(&names);
 	return r;

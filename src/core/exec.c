@@ -22,6 +22,8 @@ struct cell_exec {
 	struct cell_event pending; /* kept back while a GAP is told first */
 	bool has_pending;
 	bool has_ended;
+	bool has_stdin;
+	bool is_tty;
 };
 
 static void take_id(struct cell_exec *x, const struct link_event *ev)
@@ -52,6 +54,7 @@ static int await_started(struct cell_exec *x, struct cell_error *err)
 			break;
 	}
 	take_id(x, &ev);
+	x->is_tty = wire_find_u64(ev.p, ev.len, WIRE_T_FLAGS, 0) & CELL_EXEC_TTY;
 	link_set_send_offset(x->stream, wire_find_u64(ev.p, ev.len, WIRE_T_IN_OFFSET, 0));
 	return 0;
 }
@@ -83,7 +86,13 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
 	int r = exec_fields(c, opts, is_quiet, &b, err);
 
-	return r < 0 ? r : begin(c, WIRE_OP_EXEC, &b, is_quiet, ret, err);
+	if (r == 0)
+		r = begin(c, WIRE_OP_EXEC, &b, is_quiet, ret, err);
+	if (r == 0) {
+		(*ret)->is_tty = opts->flags & CELL_EXEC_TTY;
+		(*ret)->has_stdin = opts->flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
+	}
+	return r;
 }
 
 int cell_exec_start(struct cell *c, const struct cell_exec_opts *opts, struct cell_exec **ret,
@@ -113,6 +122,7 @@ int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_op
 	if (r == 0) {
 		(*ret)->next_offset[WIRE_CHAN_OUT] = opts->out_offset;
 		(*ret)->next_offset[WIRE_CHAN_ERR] = opts->err_offset;
+		(*ret)->has_stdin = opts->with_stdin;
 	}
 	return r;
 }
@@ -227,11 +237,21 @@ int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
 
 /* ---- to the command ---- */
 
+static int no_stdin(const struct cell_exec *x, struct cell_error *err)
+{
+	int r = cell_fail(err, CELL_EINVAL, EINVAL, "write to the stdin of '%s': it has none", x->id);
+
+	return cell_error_hint(
+		err, r, "start it with CELL_EXEC_STDIN, or attach with with_stdin");
+}
+
 ssize_t cell_exec_write(struct cell_exec *x, const void *p, size_t n, int timeout_ms,
 	struct cell_error *err)
 {
 	size_t done = 0;
 
+	if (!x->has_stdin)
+		return no_stdin(x, err);
 	do {
 		ssize_t r = link_send(x->stream, (const char *)p + done, n - done, timeout_ms, err);
 
@@ -246,6 +266,8 @@ ssize_t cell_exec_write(struct cell_exec *x, const void *p, size_t n, int timeou
 
 int cell_exec_close_stdin(struct cell_exec *x, struct cell_error *err)
 {
+	if (!x->has_stdin)
+		return no_stdin(x, err);
 	return link_send_eof(x->stream, err);
 }
 
@@ -253,6 +275,8 @@ int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct c
 {
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
+	if (!x->is_tty)
+		return cell_fail(err, CELL_EINVAL, EINVAL, "resize '%s': it has no terminal", x->id);
 	(void)wire_put_u64(&b, WIRE_T_ROWS, rows);
 	(void)wire_put_u64(&b, WIRE_T_COLS, cols);
 	return link_control(x->stream, WIRE_CTL_RESIZE, &b, err);

@@ -37,6 +37,8 @@ const struct cell_backend_planned cell_backends_planned[] = {
 		(CONTAINER & ~(CAP(IMAGE) | CAP(DEDICATED))) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
 			CAP(LIMIT_DISK) | CAP(FORK),
 		2},
+	{"in_process", "code in the caller's own process, nothing in between",
+		CAP(EXEC) | CAP(FILES) | CAP(WORKSPACE), 0},
 	{"docker", "a fresh container by the Docker Engine", CONTAINER | CAP(GPU), 2},
 	{"podman", "a fresh container by Podman, rootless too", CONTAINER | CAP(GPU), 2},
 	{"containerd", "a container by containerd, without Docker", CONTAINER, 2},

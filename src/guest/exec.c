@@ -376,6 +376,7 @@ static void reply_started(struct stream *s, const struct job *j)
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
 	(void)wire_put_str(&b, WIRE_T_ID, j->id);
+	(void)wire_put_u64(&b, WIRE_T_FLAGS, j->is_tty ? CELL_EXEC_TTY : 0);
 	(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, ring_oldest(&j->out[0].ring));
 	(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, ring_oldest(&j->out[1].ring));
 	job_put_state(j, &b);
@@ -403,8 +404,6 @@ int exec_start(struct stream *s, const struct request *rq, struct cell_error *er
 	if (o.flags & CELL_EXEC_DETACH) {
 		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
-		if (o.flags & CELL_EXEC_STDIN)
-			job_input_eof(j);
 		(void)wire_put_u64(&b, WIRE_T_CODE, CELL_OK);
 		stream_end(s, &b);
 		return 0;
@@ -444,6 +443,8 @@ int exec_attach(struct stream *s, const struct request *rq, struct cell_error *e
 	s->is_holding = flags & ATTACH_HOLD;
 	s->is_following = !(flags & ATTACH_NO_FOLLOW);
 	s->has_stdin = flags & ATTACH_STDIN;
+	for (struct stream *peer = j->streams; peer && s->has_stdin; peer = peer->next_peer)
+		peer->has_stdin = false; /* one writer at a time: the last to ask */
 	reply_started(s, j);
 	job_attach(j, s);
 	stream_pump(s);

@@ -39,7 +39,7 @@ int fs_tar(struct fs_call *call, struct cell_error *err)
 int fs_untar(struct fs_call *call, struct cell_error *err)
 {
 	auto_(tar_reader_done) struct tar_reader in = TAR_READER_INIT(read_in, call);
-	struct untar_result res;
+	struct untar_result res = {0};
 	struct fs_path path;
 
 	int r = fs_get_path(call, WIRE_T_PATH, "untar", &path, err);

@@ -256,15 +256,19 @@ void job_resume(struct job *j)
 
 /* ---- input ---- */
 
-static void ack_input(struct job *j)
+static void ack_to(struct stream *s, uint64_t offset)
 {
 	uint8_t at[8];
 
-	wire_u64_put(at, j->in_written);
+	wire_u64_put(at, offset);
+	(void)conn_send(s->conn, WIRE_ACK, WIRE_CHAN_IN, s->id, at, sizeof at, NULL, 0);
+}
+
+static void ack_input(struct job *j)
+{
 	for (struct stream *s = j->streams; s; s = s->next_peer) {
 		if (s->has_stdin)
-			(void)conn_send(s->conn, WIRE_ACK, WIRE_CHAN_IN, s->id, at, sizeof at, NULL,
-				0);
+			ack_to(s, j->in_written);
 	}
 }
 
@@ -329,7 +333,11 @@ int job_open_in(struct job *j, int fd)
 
 int job_input(struct job *j, struct stream *s, uint64_t offset, const uint8_t *p, size_t n)
 {
-	if (!s->has_stdin || offset > j->in_taken)
+	if (!s->has_stdin) { /* another client has taken over: its bytes go nowhere */
+		ack_to(s, offset + n);
+		return 0;
+	}
+	if (offset > j->in_taken)
 		return -EPROTO;
 	if (offset + n <= j->in_taken)
 		return 0; /* sent again after a reconnect: it is here already */

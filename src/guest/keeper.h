@@ -59,6 +59,8 @@ pid_t keeper_leader(pid_t pid);
 void keeper_release(pid_t pid);
 /* It died. */
 void keeper_forget(pid_t pid);
+/* The guest leaves: see the idle ones off, so that nothing of it is left when it is gone. */
+void keeper_dismiss_all(void);
 
 /* In the keeper's process. Runs the command and returns when nothing of it is left. fds from
  * first_unneeded_fd on are closed once the command has them. */

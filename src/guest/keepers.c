@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -171,6 +172,16 @@ void keeper_release(pid_t pid)
 		k->is_idle = true;
 	else
 		keeper_forget(pid); /* its socket ends, so does it */
+}
+
+void keeper_dismiss_all(void)
+{
+	while (all) {
+		pid_t pid = all->pid;
+
+		keeper_forget(pid);
+		(void)waitpid(pid, NULL, 0);
+	}
 }
 
 /* ---- in the keeper ---- */

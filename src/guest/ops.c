@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "guest/fs.h"
@@ -44,6 +45,18 @@ static enum cell_exec_state state_of(const struct job *j)
 	return j->is_gone ? CELL_EXEC_EXITED : CELL_EXEC_LINGERING;
 }
 
+/* The pid of a running command. Its keeper may be just about to start it: that takes microseconds. */
+static pid_t leader_of(const struct job *j)
+{
+	pid_t pid = keeper_leader(j->minder);
+
+	for (int i = 0; i < 50 && !pid && !j->has_exited; i++) {
+		(void)usleep(100);
+		pid = keeper_leader(j->minder);
+	}
+	return pid;
+}
+
 static int op_ps(struct stream *s, const struct request *rq, struct cell_error *err)
 {
 	(void)rq, (void)err;
@@ -55,7 +68,7 @@ static int op_ps(struct stream *s, const struct request *rq, struct cell_error *
 		(void)wire_put_str(&b, WIRE_T_ID, j->id);
 		(void)wire_put_str(&b, WIRE_T_COMMAND, j->command);
 		(void)wire_put_u64(&b, WIRE_T_STATE, state_of(j));
-		(void)wire_put_u64(&b, WIRE_T_PID, (uint64_t)keeper_leader(j->minder));
+		(void)wire_put_u64(&b, WIRE_T_PID, (uint64_t)leader_of(j));
 		(void)wire_put_u64(&b, WIRE_T_FLAGS, j->is_tty ? CELL_EXEC_TTY : 0);
 		(void)wire_put_u64(&b, WIRE_T_STARTED, j->started_unix_ms);
 		(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, ring_oldest(&j->out[0].ring));

@@ -70,7 +70,6 @@ static int copy_libraries(const char *dir, const char *program)
 {
 	int p[2], st = 0;
 	char line[PATH_MAX];
-	extern char **environ;
 	posix_spawn_file_actions_t fa;
 	pid_t pid;
 	const char *argv[] = {"ldd", program, NULL};
