@@ -62,7 +62,7 @@ int cli_fail(const struct cli *cli, const struct cell_error *err)
 	return CLI_EXIT_FAILED;
 }
 
-static void remark(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static void remark(const char *fmt, va_list ap)
 {
 	char line[1024];
 
