@@ -30,6 +30,7 @@ static int join(struct cli *cli, const struct cli_args *args, struct cell *c,
 	s->cli = cli;
 	s->cell = c;
 	s->is_tty = cmd.is_tty;
+	s->is_joinable = true;
 	s->has_stdin = has_stdin && (cmd.is_tty || !isatty(STDIN_FILENO));
 	r = cell_exec_attach(c, found->id, &opts, &s->exec, err);
 	if (r < 0)

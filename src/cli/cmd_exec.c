@@ -52,6 +52,7 @@ static int exec(struct cli *cli, const struct cli_args *args)
 		opts.argv = args->operands + 1;
 	opts.env = (const char *const *)env;
 	cmd.is_detached = cli_args_has(args, "detach");
+	cmd.is_joinable = true;
 
 	cli_signals_catch();
 	cli_signals_patience(1);

@@ -37,7 +37,9 @@ static const char *choose_shell(struct cell *c, const struct cli_args *args)
 static int enter(struct cli *cli, const struct cli_args *args, struct cell *c,
 	struct cell_error *err)
 {
-	struct cli_command cmd = {.is_tty = isatty(STDIN_FILENO), .has_stdin = true};
+	struct cli_command cmd = {.is_tty = isatty(STDIN_FILENO),
+		.has_stdin = true,
+		.is_joinable = args->n_operands > 0};
 	const char *argv[] = {choose_shell(c, args), NULL};
 	struct cell_exec_opts opts = {.argv = argv};
 	json_t *result = NULL;

@@ -102,6 +102,10 @@ int cli_stream_exit(const struct cli_stream *s)
 		return CLI_EXIT_SIGNAL + SIGPIPE;
 	if (s->stop_signal)
 		return CLI_EXIT_SIGNAL + s->stop_signal;
+	if (s->is_left && !s->is_joinable) {
+		cli_note(s->cli, "left; the cell and what runs in it are removed");
+		return CLI_EXIT_OK;
+	}
 	if (s->is_left) {
 		cli_note(s->cli, "left; the command goes on: cell attach %s %s", cell_name(s->cell),
 			cell_exec_id(s->exec));
@@ -117,10 +121,13 @@ int cli_stream_exit(const struct cli_stream *s)
 	return s->exit.exit_code;
 }
 
-/* Name the back end in an error that came from talking to a cell of its. */
+/* Name the back end in an error that may be its doing: a full disk of ours is not. */
 static int blame(struct cell_error *err, int r, const struct cell *c)
 {
-	if (err && !*err->backend)
+	bool is_its_own = err && (err->code == CELL_EGONE || err->code == CELL_EPROTOCOL ||
+					 err->code == CELL_EBACKEND || err->code == CELL_ENOTSUP);
+
+	if (is_its_own && !*err->backend)
 		(void)snprintf(err->backend, sizeof(err->backend), "%s", cell_backend_of(c));
 	return r;
 }
@@ -167,6 +174,7 @@ int cli_command_run(const struct cli *cli, const struct cli_command *cmd, struct
 	s->cell = c;
 	s->has_stdin = cmd->has_stdin;
 	s->is_tty = cmd->is_tty;
+	s->is_joinable = cmd->is_joinable;
 	r = cell_exec_start(c, opts, &s->exec, err);
 	if (r < 0)
 		return blame(err, r, c);

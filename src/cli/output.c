@@ -103,6 +103,7 @@ int cli_flush(const struct cli *cli)
 	if (errno == EPIPE)
 		return CLI_EXIT_SIGNAL + 13; /* what a tool killed by SIGPIPE would give */
 	cell_fail_errno(&err, errno, "write to stdout");
+	cell_error_hint(&err, 0, "send it to a place that can take it");
 	/* stdout is what failed: the error goes to stderr, JSON or not */
 	struct cli plain = *cli;
 	plain.is_json = false;
