@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_glob.c: patterns from outside. The input is a pattern, a NUL and a path. Besides not failing, a
- * pattern without anything special must match itself and nothing else.
+ * fuzz_glob.c: patterns from outside, as globs and as regular expressions. The input is a pattern, a
+ * NUL and a text. Besides not failing, a glob without anything special must match itself and
+ * nothing else, and an expression must not care in what pieces the text comes.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/ere.h"
 #include "base/globmatch.h"
 
 #define MUST(e)                  \
@@ -18,6 +21,26 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_ere(const char *pattern, unsigned flags, const char *text, size_t n)
+{
+	struct ere *e = NULL;
+	const char *why = NULL;
+	int r = ere_new(pattern, flags, &e, &why);
+
+	MUST(r == 0 || (r == -EINVAL && why));
+	if (r < 0)
+		return;
+	(void)ere_feed(e, text, n);
+	bool is_match = ere_end(e);
+	ere_begin(e);
+	for (size_t i = 0; i < n; i++)
+		(void)ere_feed(e, text + i, 1);
+	MUST(ere_end(e) == is_match);
+	if (flags == ERE_FIXED)
+		MUST(is_match == (memmem(text, n, pattern, strlen(pattern)) != NULL));
+	ere_free(e);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct globmatch *g = NULL;
@@ -27,6 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n < size ? strndup((const char *)data + n + 1, size - n - 1) : strdup("");
 
 	MUST(pattern && path);
+	for (unsigned flags = 0; flags <= (ERE_FIXED | ERE_NO_CASE); flags++)
+		check_ere(pattern, flags, path, strlen(path));
 	if (globmatch_new(pattern, &g) < 0)
 		return 0;
 	bool is_match = globmatch_test(g, path);

@@ -103,7 +103,8 @@ struct cell_grep_match {
 	size_t line_len;
 };
 typedef int (*cell_grep_fn)(const struct cell_grep_match *m, void *user);
-/* Binary files (a NUL in the first 8 KiB) are passed over. */
+/* Expressions know \w \d \s \b besides POSIX, no back-references, and letters of ASCII only when
+ * case is ignored. Binary files (a NUL in the first 8 KiB) are passed over. */
 int cell_file_grep(struct cell *c, const struct cell_grep_opts *opts, cell_grep_fn fn, void *user,
 	bool *ret_truncated, struct cell_error *err);
 

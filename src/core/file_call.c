@@ -212,8 +212,8 @@ int file_records(struct link_stream *s, int timeout_ms, file_record_fn fn, void 
 	uint64_t deadline = timeout_ms < 0 ? UINT64_MAX : now_ms() + (uint64_t)timeout_ms;
 
 	for (;;) {
-		const uint8_t *p;
-		size_t n;
+		const uint8_t *p = NULL;
+		size_t n = 0;
 		int left = -1;
 
 		if (timeout_ms >= 0) {

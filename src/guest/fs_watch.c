@@ -122,7 +122,8 @@ static int tell(struct watch *w, enum cell_watch_type type, const char *path, bo
 		r = wire_put_u64(&record, WIRE_T_TYPE, CELL_FILE_DIRECTORY);
 	if (r < 0)
 		return r;
-	if (w->last.len == record.len && memcmp(w->last.data, record.data, record.len) == 0)
+	if (w->last.data && w->last.len == record.len &&
+		memcmp(w->last.data, record.data, record.len) == 0)
 		return 0;
 	buf_reset(&w->last);
 	r = buf_add(&w->last, record.data, record.len);

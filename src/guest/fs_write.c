@@ -76,7 +76,7 @@ static int replace(struct fs_call *call, const char *path, mode_t mode, bool is_
 	auto_(newfile_done) struct newfile f = NEWFILE_INIT;
 	char name[NAME_MAX + 1];
 	struct stat st;
-	uint64_t size;
+	uint64_t size = 0;
 	bool is_there;
 	auto_fd int dir = beneath_open_parent(call->root_fd, path, !is_exclusive, name);
 
