@@ -30,6 +30,7 @@ static int join(struct cli *cli, const struct cli_args *args, struct cell *c,
 	s->cli = cli;
 	s->cell = c;
 	s->is_tty = cmd.is_tty;
+	s->is_joinable = true;
 	s->has_stdin = has_stdin && (cmd.is_tty || !isatty(STDIN_FILENO));
 	r = cell_exec_attach(c, found->id, &opts, &s->exec, err);
 	if (r < 0)
@@ -61,11 +62,11 @@ static int attach(struct cli *cli, const struct cli_args *args)
 	if (cli_args_count(args, 1, 2, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (cli_cell_open(args->operands[0], &c, &err) < 0 ||
 		cli_find_exec(c, args->operands[1], true, &found, &err) < 0)
 		return cli_fail(cli, &err);
-	cli_signals_impatient(false);
+	cli_signals_patience(CLI_PATIENT);
 	code = join(cli, args, c, &found, &err);
 	return code < 0 ? cli_fail(cli, &err) : code;
 }

@@ -191,7 +191,7 @@ static int cp(struct cli *cli, const struct cli_args *args)
 	if (cli_copy_args_check(ends, n, &err) < 0 || check_tar(ends, n, k.is_tar, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	for (size_t i = 0; i + 1 < n; i++) {
 		const char *name =
 			ends[n - 1].place == CLI_PLACE_CELL ? ends[n - 1].cell : ends[i].cell;

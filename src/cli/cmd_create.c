@@ -42,6 +42,8 @@ static int choose_name(const struct cli_args *args, struct cell_config *cfg,
 		if (r == 0)
 			r = cell_config_set(cfg, "name", name, "a random name", err);
 	}
+	if (r < 0 && !*err->hint)
+		return cell_error_hint(err, r, "example: cell create web-1");
 	return r < 0 ? r : cell_config_spec(cfg, spec, err);
 }
 
@@ -58,7 +60,7 @@ static int create(struct cli *cli, const struct cli_args *args)
 		choose_name(args, cfg, &spec, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (cell_open(spec, &c, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli_signals_stop()) {

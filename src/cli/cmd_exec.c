@@ -52,12 +52,13 @@ static int exec(struct cli *cli, const struct cli_args *args)
 		opts.argv = args->operands + 1;
 	opts.env = (const char *const *)env;
 	cmd.is_detached = cli_args_has(args, "detach");
+	cmd.is_joinable = true;
 
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (cli_cell_open(args->operands[0], &c, &err) < 0)
 		return cli_fail(cli, &err);
-	cli_signals_impatient(false);
+	cli_signals_patience(CLI_PATIENT);
 	code = cli_command_run(cli, &cmd, c, &opts, &result, &err);
 	if (code < 0)
 		return cli_fail(cli, &err);

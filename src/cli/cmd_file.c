@@ -19,7 +19,7 @@ int cli_file_begin(const struct cli_args *args, size_t min, size_t max, struct c
 	if (r < 0)
 		return r;
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	return cli_cell_open(args->operands[0], ret, err);
 }
 

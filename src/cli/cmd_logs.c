@@ -59,11 +59,11 @@ static int logs(struct cli *cli, const struct cli_args *args)
 	if (cli_args_count(args, 1, 2, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (cli_cell_open(args->operands[0], &c, &err) < 0 ||
 		cli_find_exec(c, args->operands[1], false, &found, &err) < 0)
 		return cli_fail(cli, &err);
-	cli_signals_impatient(false);
+	cli_signals_patience(CLI_PATIENT);
 	code = show(cli, args, c, found.id, &err);
 	return code < 0 ? cli_fail(cli, &err) : code;
 }

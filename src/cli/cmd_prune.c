@@ -33,7 +33,7 @@ static int prune(struct cli *cli, const struct cli_args *args)
 	if (cli_args_count(args, 0, 0, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	p.list = json_array();
 	if (cell_prune(note, &p, &err) < 0) {
 		json_decref(p.list);

@@ -87,7 +87,7 @@ static int rm(struct cli *cli, const struct cli_args *args)
 	bool is_failed = choose(args, &names, &err) < 0;
 
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (is_failed)
 		cli_fail(cli, &err);
 	for (size_t i = 0; i < names.n; i++) {

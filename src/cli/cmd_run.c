@@ -46,7 +46,7 @@ static void end_cell(const struct cli *cli, struct cell *c, bool is_kept)
 	struct cell_error err = {0};
 	int r;
 
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	r = is_kept ? cell_close(c, &err) : cell_destroy(c, &err);
 	if (r < 0)
 		cli_fail(&(struct cli){.color_err = cli->color_err}, &err);
@@ -70,10 +70,10 @@ static int run(struct cli *cli, const struct cli_args *args)
 		opts.argv = args->operands;
 
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (cell_open(spec, &c, &err) < 0)
 		return cli_fail(cli, &err);
-	cli_signals_impatient(false);
+	cli_signals_patience(CLI_PATIENT);
 	tell_cell(cli, c, cfg);
 	cli_tell_degraded(cli, c);
 	if (cli_signals_stop())

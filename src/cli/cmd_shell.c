@@ -37,7 +37,9 @@ static const char *choose_shell(struct cell *c, const struct cli_args *args)
 static int enter(struct cli *cli, const struct cli_args *args, struct cell *c,
 	struct cell_error *err)
 {
-	struct cli_command cmd = {.is_tty = isatty(STDIN_FILENO), .has_stdin = true};
+	struct cli_command cmd = {.is_tty = isatty(STDIN_FILENO),
+		.has_stdin = true,
+		.is_joinable = args->n_operands > 0};
 	const char *argv[] = {choose_shell(c, args), NULL};
 	struct cell_exec_opts opts = {.argv = argv};
 	json_t *result = NULL;
@@ -84,10 +86,10 @@ static int shell(struct cli *cli, const struct cli_args *args)
 	if (cli_args_count(args, 0, 1, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
-	cli_signals_impatient(true);
+	cli_signals_patience(1);
 	if (open_cell(cli, args, &c, &err) < 0)
 		return cli_fail(cli, &err);
-	cli_signals_impatient(false);
+	cli_signals_patience(CLI_PATIENT);
 	cli_tell_degraded(cli, c);
 	code = enter(cli, args, c, &err);
 	/* A fresh cell without a name is removed by closing it. */

@@ -102,6 +102,10 @@ int cli_stream_exit(const struct cli_stream *s)
 		return CLI_EXIT_SIGNAL + SIGPIPE;
 	if (s->stop_signal)
 		return CLI_EXIT_SIGNAL + s->stop_signal;
+	if (s->is_left && !s->is_joinable) {
+		cli_note(s->cli, "left; the cell and what runs in it are removed");
+		return CLI_EXIT_OK;
+	}
 	if (s->is_left) {
 		cli_note(s->cli, "left; the command goes on: cell attach %s %s", cell_name(s->cell),
 			cell_exec_id(s->exec));
@@ -117,6 +121,17 @@ int cli_stream_exit(const struct cli_stream *s)
 	return s->exit.exit_code;
 }
 
+/* Name the back end in an error that may be its doing: a full disk of ours is not. */
+static int blame(struct cell_error *err, int r, const struct cell *c)
+{
+	bool is_its_own = err && (err->code == CELL_EGONE || err->code == CELL_EPROTOCOL ||
+					 err->code == CELL_EBACKEND || err->code == CELL_ENOTSUP);
+
+	if (is_its_own && !*err->backend)
+		(void)snprintf(err->backend, sizeof(err->backend), "%s", cell_backend_of(c));
+	return r;
+}
+
 static int start_detached(const struct cli *cli, struct cell *c, struct cell_exec_opts *opts,
 	json_t **ret_json, struct cell_error *err)
 {
@@ -126,7 +141,7 @@ static int start_detached(const struct cli *cli, struct cell *c, struct cell_exe
 	opts->flags |= CELL_EXEC_DETACH;
 	r = cell_exec_start(c, opts, &x, err);
 	if (r < 0)
-		return r;
+		return blame(err, r, c);
 	if (cli->is_json) {
 		*ret_json = json_object();
 		cli_json_string(*ret_json, "id", cell_exec_id(x));
@@ -159,15 +174,16 @@ int cli_command_run(const struct cli *cli, const struct cli_command *cmd, struct
 	s->cell = c;
 	s->has_stdin = cmd->has_stdin;
 	s->is_tty = cmd->is_tty;
+	s->is_joinable = cmd->is_joinable;
 	r = cell_exec_start(c, opts, &s->exec, err);
 	if (r < 0)
-		return r;
+		return blame(err, r, c);
 	cli_stream_sinks(s, cli, cmd);
 	if (cmd->is_tty)
 		(void)cli_terminal_raw();
 	r = cli_stream_run(s, err);
 	cli_terminal_restore();
-	code = r < 0 ? r : cli_stream_exit(s);
+	code = r < 0 ? blame(err, r, c) : cli_stream_exit(s);
 	if (r == 0 && cli->is_json)
 		*ret_json = cli_stream_json(s);
 	cli_stream_done(s);

@@ -16,6 +16,7 @@ struct cli_command {
 	bool is_raw;
 	bool is_detached;
 	bool is_merged;
+	bool is_joinable; /* the cell stays, so a command that was left can be attached again */
 	uint64_t max_output;
 };
 

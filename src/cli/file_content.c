@@ -91,7 +91,7 @@ static int store(struct cli *cli, const struct cli_args *args, uint32_t flags)
 {
 	auto_(cli_cell_close) struct cell *c = NULL;
 	struct cell_error err = {0};
-	struct cli_fd_source source;
+	struct cli_fd_source source = {0};
 	auto_fd int fd = -1;
 	uint64_t size = 0;
 	uint32_t mode = 0;

@@ -195,7 +195,7 @@ static int file_watch(struct cli *cli, const struct cli_args *args)
 	if (r == 0) {
 		int wait_ms = !timeout_ms ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
 		/* It only ever waits: one signal is enough to end it. */
-		cli_signals_die_at_once();
+		cli_signals_patience(0);
 		r = cell_file_watch(c, args->n_operands > 1 ? args->operands[1] : ".",
 			cli_args_has(args, "recursive"), wait_ms, watch_one, &w, &err);
 	}

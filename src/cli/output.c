@@ -46,21 +46,23 @@ int cli_fail(const struct cli *cli, const struct cell_error *err)
 {
 	auto_free char *msg = presentable(*err->msg ? err->msg : cell_code_name(err->code));
 	auto_free char *hint = presentable(err->hint);
+	bool is_named = *err->backend && !strstr(err->msg, err->backend);
 
 	if (cli->is_json) {
 		fail_json(err);
 		return CLI_EXIT_FAILED;
 	}
 	fflush(stdout);
-	fprintf(stderr, "%scell:%s %s\n", cli_style(cli->color_err, CLI_BAD),
-		cli_style(cli->color_err, CLI_PLAIN), msg);
+	fprintf(stderr, "%scell:%s %s%s%s%s\n", cli_style(cli->color_err, CLI_BAD),
+		cli_style(cli->color_err, CLI_PLAIN), msg, is_named ? " (back end " : "",
+		is_named ? err->backend : "", is_named ? ")" : "");
 	if (*hint)
 		fprintf(stderr, "%shint:%s %s\n", cli_style(cli->color_err, CLI_BOLD),
 			cli_style(cli->color_err, CLI_PLAIN), hint);
 	return CLI_EXIT_FAILED;
 }
 
-static void remark(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static void remark(const char *fmt, va_list ap)
 {
 	char line[1024];
 
@@ -101,6 +103,7 @@ int cli_flush(const struct cli *cli)
 	if (errno == EPIPE)
 		return CLI_EXIT_SIGNAL + 13; /* what a tool killed by SIGPIPE would give */
 	cell_fail_errno(&err, errno, "write to stdout");
+	cell_error_hint(&err, 0, "send it to a place that can take it");
 	/* stdout is what failed: the error goes to stderr, JSON or not */
 	struct cli plain = *cli;
 	plain.is_json = false;

@@ -18,7 +18,7 @@
 static int pipe_fds[2] = {-1, -1};
 static volatile sig_atomic_t stop_signal;
 static volatile sig_atomic_t n_stops;
-static volatile sig_atomic_t impatient;
+static volatile sig_atomic_t patience = CLI_PATIENT;
 
 static bool is_stop(int signal)
 {
@@ -33,7 +33,7 @@ static void handle(int signal)
 	if (is_stop(signal)) {
 		stop_signal = signal;
 		n_stops = n_stops + 1;
-		if (impatient && n_stops > 1) {
+		if (patience != CLI_PATIENT && n_stops > patience) {
 			cli_terminal_restore();
 			_exit(CLI_EXIT_SIGNAL + signal);
 		}
@@ -86,20 +86,10 @@ int cli_signals_stop(void)
 	return stop_signal;
 }
 
-void cli_signals_impatient(bool is_impatient)
+void cli_signals_patience(int n_signals)
 {
-	impatient = is_impatient;
+	patience = n_signals;
 	n_stops = 0;
-}
-
-void cli_signals_die_at_once(void)
-{
-	static const int deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction act = {.sa_handler = SIG_DFL}, old;
-
-	for (size_t i = 0; i < sizeof(deadly) / sizeof(deadly[0]); i++)
-		if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == handle)
-			(void)sigaction(deadly[i], &act, NULL);
 }
 
 void cli_signals_suspend(void)

@@ -16,12 +16,10 @@ int cli_signals_next(void);
 /* The last signal among INT, TERM, HUP and QUIT that has come, 0 if none has: for callbacks of long
  * operations, which stop when it is not 0. */
 int cli_signals_stop(void);
-/* While true, a second INT, TERM, HUP or QUIT ends the process at once (128 + n), terminal put
- * back: for stretches that block outside our loop. */
-void cli_signals_impatient(bool is_impatient);
-/* INT, TERM, HUP and QUIT have their default effect again: for verbs that only look, and wait
- * inside the library. */
-void cli_signals_die_at_once(void);
+/* After so many of INT, TERM, HUP and QUIT the next one ends the process at once with 128 + n, terminal put
+ * back: 1 for stretches that block outside our loop, 0 for those that only wait. CLI_PATIENT: never. */
+#define CLI_PATIENT (-1)
+void cli_signals_patience(int n_signals);
 /* Stop this process as Ctrl-Z would, terminal put back; returns when it is continued. */
 void cli_signals_suspend(void);
 

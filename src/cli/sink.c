@@ -93,8 +93,10 @@ static ssize_t write_some(struct cli_sink *s, const uint8_t *p, size_t n, struct
 			break;
 		else if (errno == EPIPE || errno == ECONNRESET)
 			s->is_broken = true;
-		else if (errno != EINTR)
-			return cell_fail_errno(err, errno, "write the command's output");
+		else if (errno != EINTR) {
+			int r = cell_fail_errno(err, errno, "write the command's output");
+			return cell_error_hint(err, r, "send it to a place that can take it");
+		}
 	}
 	return (ssize_t)(s->is_broken ? n : done);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -114,12 +115,16 @@ static int set_flags(struct cell_config *cfg, const struct cli_args *args, struc
 int cli_spec_load(const struct cli *cli, const struct cli_args *args, struct cell_config **ret_cfg,
 	const struct cell_spec **ret_spec, struct cell_error *err)
 {
-	struct cell_config_args how = {.path = cli->config_path,
-		.directory = cli_args_value(args, "workspace"),
-		.no_files = cli->no_config};
+	struct cell_config_args how = {.path = cli->config_path, .no_files = cli->no_config};
+	const char *workspace = cli_args_value(args, "workspace");
 	struct cell_config *cfg = NULL;
-	int r = cell_config_load(&how, &cfg, err);
+	struct stat st;
+	int r;
 
+	/* One that is not there is told of when the cell is made, not as a missing configuration. */
+	if (workspace && stat(workspace, &st) == 0 && S_ISDIR(st.st_mode))
+		how.directory = workspace;
+	r = cell_config_load(&how, &cfg, err);
 	if (r < 0)
 		return r;
 	r = set_flags(cfg, args, err);

@@ -13,8 +13,9 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 
-#define GRACE_MS  2000
-#define BURST_MAX 32 /* events taken before stdin and signals get their turn */
+#define GRACE_MS      2000
+#define STDIN_LOOK_MS 20
+#define BURST_MAX     32 /* events taken before stdin and signals get their turn */
 
 enum {
 	WAIT_SIGNALS,
@@ -232,19 +233,19 @@ static void read_stdin(struct cli_stream *s)
 	}
 }
 
-/* Give the command what it has room for. It may have closed its stdin or ended: then the rest is
+/* Give the command what it has room for; true when it took some. It may have closed its stdin or ended: then the rest is
  * nobody's, as with a pipe. */
-static void push_stdin(struct cli_stream *s)
+static bool push_stdin(struct cli_stream *s)
 {
 	struct cell_error ignored;
+	ssize_t n = 0;
 
 	if (s->input_len) {
-		ssize_t n =
-			cell_exec_write(s->exec, s->input + s->input_at, s->input_len, 0, &ignored);
+		n = cell_exec_write(s->exec, s->input + s->input_at, s->input_len, 0, &ignored);
 		if (n < 0) {
 			s->is_input_closed = true;
 			s->input_len = 0;
-			return;
+			return false;
 		}
 		s->input_at += (size_t)n;
 		s->input_len -= (size_t)n;
@@ -253,6 +254,7 @@ static void push_stdin(struct cli_stream *s)
 		(void)cell_exec_close_stdin(s->exec, &ignored);
 		s->is_input_closed = true;
 	}
+	return n > 0;
 }
 
 static int poll_timeout(const struct cli_stream *s, bool is_busy)
@@ -261,6 +263,9 @@ static int poll_timeout(const struct cli_stream *s, bool is_busy)
 
 	if (is_busy)
 		return 0;
+	/* Room for stdin is not an event: look again now and then while some is waiting. */
+	if (s->input_len)
+		return STDIN_LOOK_MS;
 	if (!at)
 		return -1;
 	now = now_ms();
@@ -325,10 +330,11 @@ int cli_stream_run(struct cli_stream *s, struct cell_error *err)
 		r = flush_sinks(s, err);
 		if (r < 0 || s->is_over)
 			break;
-		/* Any call on the cell may take in frames, so asking for events comes last: when it
-		 * has none, the descriptor tells of the next. */
-		push_stdin(s);
-		r = take_events(s, err);
+		/* Asking for events may take in the word that stdin has room again, so stdin comes
+		 * after it; and again events, in case writing took in some. */
+		do {
+			r = take_events(s, err);
+		} while (r == 0 && !s->is_over && push_stdin(s));
 		if (r < 0)
 			break;
 		is_busy = r > 0;

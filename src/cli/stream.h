@@ -22,6 +22,7 @@ struct cli_stream {
 	struct cli_sink out, err;
 	bool has_stdin;	      /* our stdin goes to the command */
 	bool is_tty;	      /* the command has a terminal and ours is raw */
+	bool is_joinable;     /* a command that was left goes on */
 	bool is_only_looking; /* signals and a closed pipe end the looking, not the command */
 
 	/* how it ended */

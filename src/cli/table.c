@@ -78,6 +78,9 @@ void cli_table_print(struct cli_table *t, const struct cli *cli)
 {
 	auto_free size_t *widths = cli_calloc(t->n_columns, sizeof(*widths));
 
+	if (!t->n_columns)
+		return;
+
 	for (size_t i = 0; i < t->n_columns; i++)
 		widths[i] = width_of(t->titles[i]);
 	for (size_t i = 0; i < t->n_cells; i++) {

@@ -26,12 +26,12 @@ struct cli_neutral {
 /* Appends to `out` what may be shown of the n bytes: text, tab, newline, carriage return, colours
  * (SGR) and erase-in-line pass; every other control byte becomes visible (^[ ^G \x9b). A sequence
  * may be cut anywhere between calls. Appends at most 4 * (n + 80) bytes. 0, -ENOBUFS or -ENOMEM. */
-int cli_neutral_feed(struct cli_neutral *s, const void *p, size_t n, struct buf *out);
+int cli_neutral_feed(struct cli_neutral *s, const void *bytes, size_t n, struct buf *out);
 /* The stream is over: what was held comes out visible, colours are switched off. */
 int cli_neutral_end(struct cli_neutral *s, struct buf *out);
 
 /* One line of text for a terminal: every control byte visible, newline and tab too. */
-int cli_visible(const void *p, size_t n, struct buf *out);
+int cli_visible(const void *bytes, size_t n, struct buf *out);
 
 /* Standard base64 with padding. */
-int cli_base64(const void *p, size_t n, struct buf *out);
+int cli_base64(const void *bytes, size_t n, struct buf *out);

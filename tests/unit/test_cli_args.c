@@ -7,18 +7,18 @@
 
 #define WORDS_MAX 16
 
-/* Parses "a b c" split at spaces; "_" stands for an empty word. */
+/* Parses "a b c" split at spaces; "_" stands for an empty word. The words live until the next call. */
 static int parse(const struct cli_verb *verb, const char *line, struct cli_args *ret,
 	struct cell_error *err)
 {
-	char *copy = strdup(line), *argv[WORDS_MAX + 1] = {0};
+	static char copy[512], *argv[WORDS_MAX + 1];
 	int argc = 0;
 
+	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *rest = copy, *word; (word = strsep(&rest, " ")) && argc < WORDS_MAX;)
 		argv[argc++] = strcmp(word, "_") ? word : word + 1;
-	char **kept = calloc((size_t)argc + 1, sizeof(*kept));
-	memcpy(kept, argv, (size_t)argc * sizeof(*kept));
-	return cli_args_parse(verb, argc, kept, ret, err);
+	argv[argc] = NULL;
+	return cli_args_parse(verb, argc, argv, ret, err);
 }
 
 static struct cli_args good(const struct cli_verb *verb, const char *line)

@@ -123,6 +123,8 @@ TEST(paths_without_a_name_of_their_own_give_none)
 	static const char *const paths[] = {"/", ".", "..", "a/.", "a/..", "./", "../", ""};
 	char out[64];
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		ASSERT_STR(cli_copy_name(paths[i], out, sizeof(out)), "");
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		(void)cli_copy_name(paths[i], out, sizeof(out));
+		ASSERT(!*out);
+	}
 }

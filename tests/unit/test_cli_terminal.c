@@ -83,7 +83,7 @@ TEST(an_impatient_process_ends_at_the_second_signal)
 
 	if (pid == 0) {
 		cli_signals_catch();
-		cli_signals_impatient(true);
+		cli_signals_patience(1);
 		raise(SIGINT);
 		if (cli_signals_stop() != SIGINT)
 			_exit(1);
