@@ -93,8 +93,8 @@ static int work_with_files(struct cell *c)
 	size_t len = 0;
 
 	/* Writes are atomic: a reader sees the old file or the new one. */
-	if (cell_file_store(
-		    c, "etc/app.conf", 0, CELL_WRITE_PARENTS, text, sizeof(text) - 1, &err) < 0)
+	if (cell_file_store(c, "etc/app.conf", 0, CELL_WRITE_PARENTS, text, sizeof(text) - 1,
+		    &err) < 0)
 		return complain("write", &err);
 	/* An edit must match exactly once, so that it never hits the wrong place. */
 	if (cell_file_edit(c, "etc/app.conf", "true", 4, "false", 5, false, NULL, &err) < 0)

@@ -14,7 +14,6 @@
 #include "cli/signals.h"
 
 #define GRACE_MS      2000
-#define STDIN_LOOK_MS 20
 #define BURST_MAX     32 /* events taken before stdin and signals get their turn */
 
 enum {
@@ -263,9 +262,6 @@ static int poll_timeout(const struct cli_stream *s, bool is_busy)
 
 	if (is_busy)
 		return 0;
-	/* Room for stdin is not an event: look again now and then while some is waiting. */
-	if (s->input_len)
-		return STDIN_LOOK_MS;
 	if (!at)
 		return -1;
 	now = now_ms();

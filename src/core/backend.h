@@ -37,9 +37,9 @@ struct cell_backend {
 	const char *name;    /* * the word after --backend */
 	const char *summary; /* * one line for `cell backends` */
 	const char *wall;    /* * one sentence: what it keeps apart, and what not */
-	int tier;            /*   0 no wall; 1..4 as in MISSION D */
-	int strength;        /*   the usable one with the most is the default; 0: never by itself */
-	cell_caps caps;      /*   what it can promise at best */
+	int tier;	     /*   0 no wall; 1..4 as in MISSION D */
+	int strength;	     /*   the usable one with the most is the default; 0: never by itself */
+	cell_caps caps;	     /*   what it can promise at best */
 	size_t state_size;   /*   zeroed private state per handle, cell_state(c) */
 	bool is_wrapper;     /*   wraps another: "trace:local" */
 
@@ -75,8 +75,8 @@ extern const struct cell_backend_planned cell_backends_planned[];
 /* "local" or "trace:fault:local": fills chain (NULL-terminated, outermost first). -ENOENT with the
  * nearest name as a hint; CELL_ENOTSUP for a planned one. */
 #define CELL_CHAIN_MAX 8
-int cell_backend_chain(
-	const char *name, const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_error *err);
+int cell_backend_chain(const char *name, const struct cell_backend *chain[CELL_CHAIN_MAX],
+	struct cell_error *err);
 
 void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p);
 /* The capability is not to be had here; reason and fix are copied. */

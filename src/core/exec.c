@@ -239,10 +239,10 @@ int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
 
 static int no_stdin(const struct cell_exec *x, struct cell_error *err)
 {
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "write to the stdin of '%s': it has none", x->id);
+	int r = cell_fail(err, CELL_EINVAL, EINVAL, "write to the stdin of '%s': it has none",
+		x->id);
 
-	return cell_error_hint(
-		err, r, "start it with CELL_EXEC_STDIN, or attach with with_stdin");
+	return cell_error_hint(err, r, "start it with CELL_EXEC_STDIN, or attach with with_stdin");
 }
 
 ssize_t cell_exec_write(struct cell_exec *x, const void *p, size_t n, int timeout_ms,
@@ -276,7 +276,8 @@ int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct c
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
 	if (!x->is_tty)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "resize '%s': it has no terminal", x->id);
+		return cell_fail(err, CELL_EINVAL, EINVAL, "resize '%s': it has no terminal",
+			x->id);
 	(void)wire_put_u64(&b, WIRE_T_ROWS, rows);
 	(void)wire_put_u64(&b, WIRE_T_COLS, cols);
 	return link_control(x->stream, WIRE_CTL_RESIZE, &b, err);

@@ -102,7 +102,8 @@ static bool is_script(const char *path)
 
 	if (fd >= 0)
 		close(fd);
-	return n >= 0 && !(n >= 4 && memcmp(start, "\177ELF", 4) == 0) && !memchr(start, 0, (size_t)n);
+	return n >= 0 && !(n >= 4 && memcmp(start, "\177ELF", 4) == 0) &&
+	       !memchr(start, 0, (size_t)n);
 }
 
 /* A script without '#!' is run by the shell, as a shell would do. */
@@ -200,6 +201,7 @@ struct keeper {
 	int status;
 	struct rusage ru;
 	uint64_t wall_ns;
+	struct keeper_slot *slot;
 };
 
 static uint64_t ns_of(const struct timeval *t)
@@ -248,6 +250,7 @@ static bool reap(struct keeper *k)
 		if (pid < 0)
 			return false;
 		if (pid == k->leader) {
+			k->slot->leader = 0;
 			k->ru = ru;
 			exited(k, status);
 		}
@@ -360,7 +363,7 @@ static void drop_stale_signals(void)
 void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
 	int first_unneeded_fd)
 {
-	struct keeper k = {.l = l, .report_fd = report_fd, .start_ns = now_ns()};
+	struct keeper k = {.l = l, .slot = slot, .report_fd = report_fd, .start_ns = now_ns()};
 
 	drop_stale_signals();
 	if (l->timeout_ms)
@@ -380,5 +383,4 @@ void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
 	/* nothing of the command's fds may stay open here: its readers wait for their end */
 	keeper_close_from(first_unneeded_fd);
 	keep(&k);
-	slot->leader = 0;
 }

@@ -147,18 +147,25 @@ void keeper_forget(pid_t pid)
 	}
 }
 
-int keeper_signal(pid_t pid, int sig, bool tree)
-{
-	const union sigval v = {.sival_int = sig | (tree ? KEEPER_TREE : 0)};
-
-	return sigqueue(pid, SIGRTMIN, v) < 0 ? -errno : 0;
-}
-
 pid_t keeper_leader(pid_t pid)
 {
 	const struct kept *k = find(pid);
 
 	return k ? k->slot->leader : 0;
+}
+
+int keeper_signal(pid_t pid, int sig, bool tree)
+{
+	pid_t leader = tree ? 0 : keeper_leader(pid);
+
+	/* at once, so that what the client sends after a SIGSTOP finds it stopped; the keeper clears
+	 * the slot as soon as it has reaped the command */
+	if (leader > 0)
+		return kill(-leader, sig) < 0 ? -errno : 0;
+
+	const union sigval v = {.sival_int = sig | (tree ? KEEPER_TREE : 0)};
+
+	return sigqueue(pid, SIGRTMIN, v) < 0 ? -errno : 0;
 }
 
 void keeper_release(pid_t pid)

@@ -205,8 +205,8 @@ TEST_NEEDS(ps_tells_that_descendants_linger, NEEDS(BACKGROUND) | NEEDS(KILL_TREE
 	auto_cell struct cell *c = open_cell(s);
 	struct cell_exec_info info = {0};
 
-	start_detached(
-		c, ARGV("sh", "-c", "./probe nap 300 >/dev/null 2>&1 & exit 3"), "linger", 0);
+	start_detached(c, ARGV("sh", "-c", "./probe nap 300 >/dev/null 2>&1 & exit 3"), "linger",
+		0);
 	WAIT_FOR(find_exec(c, "linger", &info) && info.state == CELL_EXEC_LINGERING);
 	ASSERT_INT(info.exit.exit_code, 3);
 	OK(cell_signal(c, "linger", SIGKILL, true, &E));

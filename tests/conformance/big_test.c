@@ -184,8 +184,8 @@ static void transfer(struct suite *s, uint64_t size)
 	snprintf(out, sizeof(out), "%s/out", s->dir);
 	int fd = open(in, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	ASSERT(fd >= 0);
-	ASSERT_INT(
-		pwrite(fd, "begin", 5, 0), 5); /* sparse in the middle: the disk is not the point */
+	ASSERT_INT(pwrite(fd, "begin", 5, 0),
+		5); /* sparse in the middle: the disk is not the point */
 	ASSERT_INT(pwrite(fd, "middle", 6, (off_t)size / 2), 6);
 	ASSERT_INT(pwrite(fd, "end", 3, (off_t)size - 3), 3);
 	close(fd);

@@ -26,8 +26,8 @@ TEST(every_byte_value_goes_in_and_comes_back)
 	uint8_t all[256];
 
 	fill_all(all);
-	auto_result struct cell_result r = run_opts(
-		c, &(struct cell_exec_opts){.argv = ARGV("./probe", "cat")}, all, sizeof(all));
+	auto_result struct cell_result r = run_opts(c,
+		&(struct cell_exec_opts){.argv = ARGV("./probe", "cat")}, all, sizeof(all));
 	ASSERT_INT(r.out_len, 256);
 	ASSERT(!memcmp(r.out, all, 256));
 }
@@ -61,8 +61,8 @@ TEST(every_byte_value_but_nul_and_equals_fits_a_variable_and_an_argument)
 	snprintf(want, sizeof(want), "%s\n", var + 4);
 	auto_result struct cell_result r = run_opts(c,
 		&(struct cell_exec_opts){
-			.argv = ARGV(
-				"sh", "-c", "printf '%s\\n%s\\n' \"$ALL\" \"$1\"", "sh", var + 4),
+			.argv = ARGV("sh", "-c", "printf '%s\\n%s\\n' \"$ALL\" \"$1\"", "sh",
+				var + 4),
 			.env = ARGV(var)},
 		NULL, 0);
 	ASSERT_INT(r.out_len, 2 * 256);

@@ -6,8 +6,8 @@
 
 static struct cell_result run_for(struct cell *c, const char *const *argv, uint64_t timeout_ms)
 {
-	return run_opts(
-		c, &(struct cell_exec_opts){.argv = argv, .timeout_ms = timeout_ms}, NULL, 0);
+	return run_opts(c, &(struct cell_exec_opts){.argv = argv, .timeout_ms = timeout_ms}, NULL,
+		0);
 }
 
 TEST(a_deadline_ends_a_command_and_keeps_its_output)

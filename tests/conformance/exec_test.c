@@ -169,8 +169,8 @@ TEST(an_argument_too_long_for_the_kernel_is_reported_and_harms_nothing)
 	memset(big, 'x', N);
 	big[N] = '\0';
 	E = (struct cell_error){0};
-	int e = cell_run(
-		c, &(struct cell_exec_opts){.argv = ARGV("./probe", "argc", big)}, NULL, 0, &r, &E);
+	int e = cell_run(c, &(struct cell_exec_opts){.argv = ARGV("./probe", "argc", big)}, NULL, 0,
+		&r, &E);
 	if (e < 0) {
 		ASSERT(E.code == CELL_EINVAL || E.code == CELL_ELIMIT);
 		ASSERT_HAS(E.msg, "too long");
@@ -226,8 +226,8 @@ TEST(the_directory_may_be_relative_or_absolute)
 	auto_result struct cell_result relative = run_opts(c,
 		&(struct cell_exec_opts){.argv = ARGV("../../probe", "cwd"), .cwd = "a/b c"}, NULL,
 		0);
-	auto_result struct cell_result absolute = run_opts(
-		c, &(struct cell_exec_opts){.argv = ARGV(probe, "cwd"), .cwd = sub}, NULL, 0);
+	auto_result struct cell_result absolute = run_opts(c,
+		&(struct cell_exec_opts){.argv = ARGV(probe, "cwd"), .cwd = sub}, NULL, 0);
 	auto_result struct cell_result top =
 		run_opts(c, &(struct cell_exec_opts){.shell = "pwd", .cwd = "/"}, NULL, 0);
 

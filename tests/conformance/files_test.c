@@ -447,8 +447,8 @@ TEST_NEEDS(grep_finds_lines, NEEDS(FILES))
 	store(c, "g/a.txt", "first\nNeedle here\nlast needle");
 	store(c, "g/sub/b.md", "a.c\nabc\nneedle\n");
 	store_bytes(c, "g/bin", "needle\0needle", 13);
-	struct matches m = grep_for(
-		c, (struct cell_grep_opts){.pattern = "need.e", .path = "g"}, &is_truncated);
+	struct matches m = grep_for(c, (struct cell_grep_opts){.pattern = "need.e", .path = "g"},
+		&is_truncated);
 	ASSERT_INT(m.n, 2);
 	ASSERT(!is_truncated);
 	ASSERT_HAS(m.text, "a.txt:3:last needle\n");
@@ -459,11 +459,11 @@ TEST_NEEDS(grep_finds_lines, NEEDS(FILES))
 			.pattern = "needle", .ignore_case = true, .path = "g/a.txt"},
 		NULL);
 	ASSERT_INT(m.n, 2);
-	m = grep_for(
-		c, (struct cell_grep_opts){.pattern = "a.c", .is_fixed = true, .path = "g"}, NULL);
+	m = grep_for(c, (struct cell_grep_opts){.pattern = "a.c", .is_fixed = true, .path = "g"},
+		NULL);
 	ASSERT_INT(m.n, 1);
-	m = grep_for(
-		c, (struct cell_grep_opts){.pattern = "needle", .glob = "*.md", .path = "g"}, NULL);
+	m = grep_for(c, (struct cell_grep_opts){.pattern = "needle", .glob = "*.md", .path = "g"},
+		NULL);
 	ASSERT_INT(m.n, 1);
 	m = grep_for(c, (struct cell_grep_opts){.pattern = "needle", .limit = 1, .path = "g"},
 		&is_truncated);

@@ -119,8 +119,8 @@ void free_ptr(void *p)
 	free(*(void **)p);
 }
 
-struct cell_result run_opts(
-	struct cell *c, const struct cell_exec_opts *o, const void *input, size_t input_len)
+struct cell_result run_opts(struct cell *c, const struct cell_exec_opts *o, const void *input,
+	size_t input_len)
 {
 	struct cell_result r = {0};
 

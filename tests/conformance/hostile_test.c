@@ -57,8 +57,8 @@ static void must_be_dropped(int fd, const char *why)
 	close(fd);
 }
 
-static size_t put_header(
-	uint8_t *out, uint32_t len, uint8_t type, uint8_t chan, uint16_t flags, uint32_t stream)
+static size_t put_header(uint8_t *out, uint32_t len, uint8_t type, uint8_t chan, uint16_t flags,
+	uint32_t stream)
 {
 	const uint8_t h[WIRE_HEADER_SIZE] = {(uint8_t)len, (uint8_t)(len >> 8),
 		(uint8_t)(len >> 16), (uint8_t)(len >> 24), type, chan, (uint8_t)flags,
@@ -155,8 +155,8 @@ TEST_NEEDS(frames_out_of_place_get_a_client_dropped, NEEDS(NAMED))
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		uint8_t m[256] = {0};
 		size_t n = put_hello(m, WIRE_MAGIC, WIRE_VERSION);
-		n += put_header(
-			m + n, bad[i].len, bad[i].type, bad[i].chan, bad[i].flags, bad[i].stream);
+		n += put_header(m + n, bad[i].len, bad[i].type, bad[i].chan, bad[i].flags,
+			bad[i].stream);
 		if (bad[i].len < 64)
 			n += bad[i].len;
 		int fd = dial(&sa);

@@ -228,8 +228,8 @@ static const struct {
 };
 
 /* Do it. `path` is a file, or a directory where the operation takes one. */
-static int attempt(
-	struct suite *s, struct cell *c, enum operation op, const char *path, struct leak *l)
+static int attempt(struct suite *s, struct cell *c, enum operation op, const char *path,
+	struct leak *l)
 {
 	char below[PATH_MAX + 16], host[PATH_MAX];
 	bool is_done = false;
@@ -443,8 +443,8 @@ TEST_NEEDS(a_search_does_not_wander_through_links, NEEDS(FILES))
 	ASSERT(o && l);
 	prepare_outside(c, o);
 	store(c, "sub/known", "known text\n");
-	OK(cell_file_grep(
-		c, &(struct cell_grep_opts){.pattern = "secret|known"}, leak_match, l, NULL, &E));
+	OK(cell_file_grep(c, &(struct cell_grep_opts){.pattern = "secret|known"}, leak_match, l,
+		NULL, &E));
 	ASSERT_HAS(l->text, "known text");
 	ASSERT(!strstr(l->text, SECRET));
 	*l = (struct leak){0};

@@ -47,8 +47,8 @@ TEST(stdin_that_is_never_read_holds_nobody_up)
 	auto_free char *input = calloc(1, N);
 
 	ASSERT(input);
-	auto_result struct cell_result r = run_opts(
-		c, &(struct cell_exec_opts){.argv = ARGV("./probe", "exit", "4")}, input, N);
+	auto_result struct cell_result r = run_opts(c,
+		&(struct cell_exec_opts){.argv = ARGV("./probe", "exit", "4")}, input, N);
 	ASSERT_INT(r.exit.exit_code, 4);
 }
 

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 
 #define MAX_BACKENDS 32
-#define RC_SKIP      77
+#define RC_SKIP	     77
 
 extern const struct suite_test __start_conformance[], __stop_conformance[];
 
@@ -285,8 +285,8 @@ static void start(struct suite *s, const struct suite_test *t, size_t number, st
 	close(fd);
 }
 
-static void print_outcome(
-	size_t number, const char *backend, const struct suite_test *t, struct outcome *o)
+static void print_outcome(size_t number, const char *backend, const struct suite_test *t,
+	struct outcome *o)
 {
 	char line[1024], reason[512] = "";
 	FILE *f = fopen(o->log, "re");

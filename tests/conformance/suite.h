@@ -19,13 +19,13 @@
 #include "cell/cell.h"
 
 struct suite {
-	const char *backend;           /* the word for cell_spec.backend */
+	const char *backend;	       /* the word for cell_spec.backend */
 	struct cell_backend_info info; /* what its probe said */
 	cell_caps caps;
-	char base[64];       /* of the whole run: holds the root tree and every test's directory */
-	char dir[96];        /* of this test, on the host */
+	char base[64];	     /* of the whole run: holds the root tree and every test's directory */
+	char dir[96];	     /* of this test, on the host */
 	char workspace[128]; /* host directory; "" when the back end takes none */
-	char root[128];      /* root tree for it; "" when the back end takes none */
+	char root[128];	     /* root tree for it; "" when the back end takes none */
 	char probe[4096];    /* the static helper program, on the host */
 };
 
@@ -154,8 +154,8 @@ void free_ptr(void *p);
 /* Running to the end. RUN(c, "./probe", "exit", "3"); sh() gives a line to the shell. */
 #define ARGV(...)   ((const char *const[]){__VA_ARGS__, NULL})
 #define RUN(c, ...) run_opts((c), &(struct cell_exec_opts){.argv = ARGV(__VA_ARGS__)}, NULL, 0)
-struct cell_result run_opts(
-	struct cell *c, const struct cell_exec_opts *o, const void *input, size_t input_len);
+struct cell_result run_opts(struct cell *c, const struct cell_exec_opts *o, const void *input,
+	size_t input_len);
 struct cell_result sh(struct cell *c, const char *line);
 
 /* Talking to a running command: send, and wait for what it says on stdout. */

@@ -126,8 +126,8 @@ TEST_NEEDS(progress_is_told_and_can_stop_it, NEEDS(FILES))
 	last = 0;
 	OK(cell_file_download(c, "whole", on_host(s, "out", out), count_up, &last, &E));
 	ASSERT(last >= 20000000);
-	ASSERT_INT(
-		cell_file_download(c, "whole", on_host(s, "out2", out), stop_soon, &last, &E), 9);
+	ASSERT_INT(cell_file_download(c, "whole", on_host(s, "out2", out), stop_soon, &last, &E),
+		9);
 }
 
 TEST_NEEDS(what_is_missing_on_either_side_is_not_found, NEEDS(FILES))
