@@ -13,8 +13,8 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 
-#define GRACE_MS      2000
-#define BURST_MAX     32 /* events taken before stdin and signals get their turn */
+#define GRACE_MS  2000
+#define BURST_MAX 32 /* events taken before stdin and signals get their turn */
 
 enum {
 	WAIT_SIGNALS,
