@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/cell.h"
 
 const struct cell_backend *cell_chain_place(const struct cell_backend *const *chain)
 {
@@ -140,6 +141,27 @@ static int refuse_tier(int tier, const struct cell_probe *p, bool is_default,
 	who_has(&h, 0, tier);
 	r = cell_error_hint(err, r, "%s", hint);
 	set_backend(err, p);
+	return r;
+}
+
+int cell_contract_require(const struct cell *c, cell_caps caps, const char *attempt,
+	struct cell_error *err)
+{
+	cell_caps missing = caps & ~c->caps;
+	char hint[300] = "";
+	struct text h = {hint, sizeof hint, 0};
+
+	if (!missing)
+		return 0;
+	enum cell_cap cap = (enum cell_cap)__builtin_ctzll(missing);
+	const char *name = cell_chain_place(c->chain)->name;
+	int r = cell_fail(err, CELL_ENOTSUP, 0,
+		"%s in cell '%s': its back end '%s' does not promise %s (%s)", attempt, c->name,
+		name, cell_cap_name(cap), cell_cap_meaning(cap));
+	who_has(&h, missing, 0);
+	r = cell_error_hint(err, r, "%s", hint);
+	if (err)
+		(void)snprintf(err->backend, sizeof err->backend, "%s", name);
 	return r;
 }
 

@@ -42,5 +42,10 @@ int cell_contract_check(const struct cell_spec *spec, const struct cell_needs *n
 	const struct cell_probe *p, bool is_default, cell_caps *ret_degraded,
 	struct cell_error *err);
 
+/* Before an operation in an open cell: CELL_ENOTSUP naming the first of `caps` its back end does not
+ * promise, and who does. `attempt` says what for: "run a command". */
+int cell_contract_require(const struct cell *c, cell_caps caps, const char *attempt,
+	struct cell_error *err);
+
 /* The innermost back end of a chain: the one that makes the place. */
 const struct cell_backend *cell_chain_place(const struct cell_backend *const *chain);

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/cell.h"
+#include "core/contract.h"
 #include "core/exec_fields.h"
 #include "core/link.h"
 
@@ -78,14 +79,23 @@ static int begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_
 	return 0;
 }
 
+static cell_caps needs_of(const struct cell_exec_opts *opts)
+{
+	return CELL_CAP_BIT(CELL_CAP_EXEC) |
+	       (opts->flags & CELL_EXEC_TTY ? CELL_CAP_BIT(CELL_CAP_PTY) : 0) |
+	       (opts->flags & CELL_EXEC_DETACH ? CELL_CAP_BIT(CELL_CAP_BACKGROUND) : 0);
+}
+
 /* Quiet: do not wait for the word that it runs. Its id and any error come with its end: one switch
  * of processes less for whoever waits for that anyway. */
 static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quiet,
 	struct cell_exec **ret, struct cell_error *err)
 {
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
-	int r = exec_fields(c, opts, is_quiet, &b, err);
+	int r = cell_contract_require(c, needs_of(opts), "run a command", err);
 
+	if (r == 0)
+		r = exec_fields(c, opts, is_quiet, &b, err);
 	if (r == 0)
 		r = begin(c, WIRE_OP_EXEC, &b, is_quiet, ret, err);
 	if (r == 0) {

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "core/cell.h"
+#include "core/contract.h"
 
 #define NAME_MAX_BYTES 65536u
 
@@ -40,8 +41,11 @@ void file_put_u64(struct file_request *q, unsigned tag, uint64_t v)
 	file_put(q, tag, bytes, sizeof bytes);
 }
 
-static int check(const struct cell *c, const struct file_request *q, struct cell_error *err)
+static int check(const struct cell *c, uint16_t op, const struct file_request *q,
+	struct cell_error *err)
 {
+	cell_caps needs = CELL_CAP_BIT(op == WIRE_OP_WATCH ? CELL_CAP_WATCH : CELL_CAP_FILES);
+
 	if (q->status == -ENOBUFS)
 		return cell_fail(err, CELL_EINVAL, E2BIG,
 			"file operation: the request is larger than %u bytes", WIRE_MAX_MESSAGE);
@@ -50,13 +54,13 @@ static int check(const struct cell *c, const struct file_request *q, struct cell
 	if (!c->link)
 		return cell_fail(err, CELL_EGONE, EPIPE,
 			"file operation: there is no connection to the guest");
-	return 0;
+	return cell_contract_require(c, needs, "file operation", err);
 }
 
 int file_call(struct cell *c, uint16_t op, const struct file_request *q, struct buf *ret_end,
 	struct cell_error *err)
 {
-	int r = check(c, q, err);
+	int r = check(c, op, q, err);
 
 	return r < 0 ? r : link_call(c->link, op, &q->fields, ret_end, err);
 }
@@ -64,7 +68,7 @@ int file_call(struct cell *c, uint16_t op, const struct file_request *q, struct 
 int file_open(struct cell *c, uint16_t op, const struct file_request *q, struct link_stream **ret,
 	struct cell_error *err)
 {
-	int r = check(c, q, err);
+	int r = check(c, op, q, err);
 
 	return r < 0 ? r : link_request(c->link, op, &q->fields, ret, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* needs.c: from a spec to the capabilities it asks for. Nothing in a spec may be ignored: a field
- * with no line here is one the core itself serves (env, cwd, labels). */
+ * with no line here is one the core itself serves (env, cwd, labels). What an operation in the cell
+ * needs (exec, files) is asked when it is tried: cell_contract_require(). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -174,7 +175,6 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 			"1 trusted, 2 container, 3 virtual machine, 4 fresh for each operation");
 	if (spec->limits.io_weight > 10000)
 		return value_error(err, "limits.io", spec->limits.io_weight, "1 to 10000");
-	need(ret, CELL_CAP_EXEC, false, "every cell");
 	if (spec->name)
 		need(ret, CELL_CAP_NAMED, false, "name: %s", spec->name);
 	if (spec->image)

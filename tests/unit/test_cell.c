@@ -425,6 +425,27 @@ TEST_SLOW(a_thousand_cells_are_listed_and_removed, 120)
 	ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 0);
 }
 
+TEST(what_the_back_end_never_promised_is_refused_in_an_open_cell)
+{
+	struct cell_exec_opts opts = {.argv = (const char *const[]){"true", NULL}};
+	struct cell_error err = {0};
+	struct cell_exec *x = NULL;
+	struct cell *c;
+
+	scratch_make();
+	ASSERT_OK(cell_open(&(struct cell_spec){.backend = "null"}, &c, NULL));
+	ASSERT_ERR(cell_exec_start(c, &opts, &x, &err), -EOPNOTSUPP);
+	ASSERT_EQ(err.code, CELL_ENOTSUP);
+	ASSERT_STR(err.backend, "null");
+	ASSERT_HAS(err.msg, "does not promise exec");
+	ASSERT_HAS(err.hint, "subprocess");
+	ASSERT_ERR(cell_file_mkdir(c, "d", 0755, false, &err), -EOPNOTSUPP);
+	ASSERT_HAS(err.msg, "does not promise files");
+	ASSERT_ERR(cell_file_watch(c, "", false, 0, NULL, NULL, &err), -EOPNOTSUPP);
+	ASSERT_HAS(err.msg, "does not promise watch");
+	ASSERT_OK(cell_close(c, NULL));
+}
+
 TEST(destructors_take_null)
 {
 	ASSERT_OK(cell_close(NULL, NULL));

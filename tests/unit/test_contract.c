@@ -62,13 +62,12 @@ TEST(everything_a_spec_can_ask_for_needs_its_capability)
 	}
 }
 
-TEST(an_empty_spec_needs_only_to_run_commands)
+TEST(an_empty_spec_needs_nothing)
 {
 	struct cell_needs needs;
 
 	ASSERT_OK(cell_contract_needs(&(struct cell_spec){0}, &needs, NULL));
-	ASSERT_EQ(needs.n, 1);
-	ASSERT_EQ(needs.list[0].cap, CELL_CAP_EXEC);
+	ASSERT_EQ(needs.n, 0);
 }
 
 static int choose(const struct cell_spec *spec, cell_caps *degraded, struct cell_error *err)

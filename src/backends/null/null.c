@@ -65,8 +65,7 @@ static void null_detach(struct cell *c)
 	st->peer_fd = 0;
 }
 
-/* Connect to the guest. Here nobody is at the other end: it says hello and hangs up, so that the cell opens
- * and every command in it is CELL_EGONE. */
+/* Connect to the guest. Here nobody is at the other end: it says hello and hangs up, so that the cell opens. */
 static int null_open_guest(struct cell *c, struct cell_error *err)
 {
 	struct null_state *st = cell_state(c);
