@@ -29,19 +29,11 @@ struct outcome {
 	pid_t pid; /* of the supervisor while it runs */
 	char log[96];
 	int rc; /* 0, RC_SKIP, anything else is a failure; -1 not run yet */
-	bool is_printed;
 };
 
 static const struct suite_test **tests;
 static size_t n_tests;
-static const char *filter;
-
-/* The table costs memory that is not the library's when the host's memory is measured. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "quarantine_size_mb=2:malloc_context_size=8";
-}
+static const char *filter, *only_group, *left_out_group;
 
 static int by_place(const void *a, const void *b)
 {
@@ -52,6 +44,24 @@ static int by_place(const void *a, const void *b)
 	return d ? d : x->line - y->line;
 }
 
+/* The group of a test is its file: big for big_test.c. */
+static bool is_in_group(const struct suite_test *t, const char *group)
+{
+	const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
+	size_t n = strlen(group);
+
+	return !strncmp(name, group, n) && !strcmp(name + n, "_test.c");
+}
+
+static bool is_wanted(const struct suite_test *t)
+{
+	if (only_group && !is_in_group(t, only_group))
+		return false;
+	if (left_out_group && is_in_group(t, left_out_group))
+		return false;
+	return !filter || strstr(t->name, filter) || strstr(t->file, filter);
+}
+
 static void find_tests(void)
 {
 	size_t all = (size_t)(__stop_conformance - __start_conformance);
@@ -60,8 +70,7 @@ static void find_tests(void)
 	if (!tests)
 		abort();
 	for (size_t i = 0; i < all; i++)
-		if (!filter || strstr(__start_conformance[i].name, filter) ||
-			strstr(__start_conformance[i].file, filter))
+		if (is_wanted(&__start_conformance[i]))
 			tests[n_tests++] = &__start_conformance[i];
 	qsort(tests, n_tests, sizeof(*tests), by_place);
 }
@@ -285,30 +294,32 @@ static void start(struct suite *s, const struct suite_test *t, size_t number, st
 	close(fd);
 }
 
+/* The line of TAP, then what the test said, as comments. */
 static void print_outcome(size_t number, const char *backend, const struct suite_test *t,
 	struct outcome *o)
 {
-	char line[1024], reason[512] = "";
+	char line[1024], reason[512] = "no reason given";
 	FILE *f = fopen(o->log, "re");
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "# skip: ", 8)) {
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "# skip: ", 8))
 			snprintf(reason, sizeof(reason), "%.*s", (int)strcspn(line + 8, "\n"),
 				line + 8);
-			continue;
-		}
-		printf("%s%s", line[0] == '#' ? "" : "# ", line);
-	}
-	if (f)
-		(void)fclose(f);
-	(void)unlink(o->log);
 	printf("%s %zu - %s: %s", o->rc && o->rc != RC_SKIP ? "not ok" : "ok", number, backend,
 		t->name);
 	if (o->rc == RC_SKIP)
 		printf(" # SKIP %s", reason);
 	printf("\n");
+	if (f)
+		rewind(f);
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "# skip: ", 8) != 0)
+			printf("%s%s%s", line[0] == '#' ? "" : "# ", line,
+				strchr(line, '\n') ? "" : "\n");
+	if (f)
+		(void)fclose(f);
+	(void)unlink(o->log);
 	fflush(stdout);
-	o->is_printed = true;
 }
 
 static void print_table(struct suite *suites, size_t n, const struct outcome *all)
@@ -457,14 +468,17 @@ static void make_base(struct suite *suites, size_t n)
 
 static void usage(FILE *f)
 {
-	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list] [PART OF A NAME]\n"
+	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list]\n"
+		   "                   [--group NAME] [--without NAME] [PART OF A NAME]\n"
 		   "Without --backend: every back end that is usable here and runs commands.\n"
+		   "A group is a file: --group big is what is in big_test.c.\n"
 		   "CELL_TEST_BIG=1 adds the transfers of 2 and 10 GiB.\n");
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
+		{"group", required_argument, NULL, 'g'}, {"without", required_argument, NULL, 'w'},
 		{"jobs", required_argument, NULL, 'j'}, {"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'}, {0}};
 	static struct suite suites[MAX_BACKENDS];
@@ -473,11 +487,15 @@ int main(int argc, char **argv)
 	bool is_list = false;
 	int o;
 
-	while ((o = getopt_long(argc, argv, "b:j:lh", options, NULL)) != -1) {
+	while ((o = getopt_long(argc, argv, "b:g:w:j:lh", options, NULL)) != -1) {
 		if (o == 'b' && n_names < MAX_BACKENDS)
 			names[n_names++] = optarg;
 		else if (o == 'j')
 			jobs = strtoul(optarg, NULL, 10);
+		else if (o == 'g')
+			only_group = optarg;
+		else if (o == 'w')
+			left_out_group = optarg;
 		else if (o == 'l')
 			is_list = true;
 		else
