@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the CLI tests share: the binary, a clean home for each test, and a look at what is left afterwards.
 
-CELL_BIN names the binary (default build/cell). Each test has a state directory, HOME, TMPDIR and a
+CELL_BIN names the binary (default build/cell), CELL_BIN_PLAIN one without sanitizers for the tests that
+measure memory. Each test has a state directory, HOME, TMPDIR and a
 workspace of its own; when it is over, any process, cell or file that is still there fails it.
 """
 
@@ -20,6 +21,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parent.parent.parent
 CELL = Path(os.environ.get("CELL_BIN", TOP / "build" / "cell")).resolve()
+CELL_PLAIN = Path(os.environ.get("CELL_BIN_PLAIN", CELL)).resolve()
 PR_SET_CHILD_SUBREAPER = 36
 
 RUN_KEYS = {
@@ -113,6 +115,7 @@ class Cell:
     """The command, called with an environment that has nothing of the caller's."""
 
     def __init__(self, directory):
+        self.program = CELL
         self.dir = Path(directory)
         self.workspace = self.dir / "ws"
         self.state = self.dir / "state"
@@ -136,7 +139,7 @@ class Cell:
         kwargs.setdefault("stdout", subprocess.PIPE)
         kwargs.setdefault("stderr", subprocess.PIPE)
         child = subprocess.Popen(
-            [str(CELL), *map(os.fspath, map(lambda a: a if isinstance(a, (str, bytes, os.PathLike)) else str(a), args))],
+            [str(self.program), *map(os.fspath, map(lambda a: a if isinstance(a, (str, bytes, os.PathLike)) else str(a), args))],
             env={**self.env, **(env or {})}, cwd=cwd or self.workspace, **kwargs)
         self.children.append(child)
         return child
