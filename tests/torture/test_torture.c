@@ -225,7 +225,7 @@ static int use_files(struct scene *s)
 		ASSERT_MEM(text, len, "text", 4);
 	free(text);
 	if (r >= 0)
-		r = cell_file_list(s->cell, "", 0, see_file, NULL, &s->err);
+		r = cell_file_list(s->cell, ".", 0, see_file, NULL, &s->err);
 	if (r >= 0)
 		r = cell_file_remove(s->cell, "a", true, &s->err);
 	return r;

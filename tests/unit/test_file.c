@@ -42,6 +42,7 @@ static void begin(void)
 	}
 	close(fds[1]);
 	close(image);
+	cell.caps = CELL_CAP_BIT(CELL_CAP_FILES) | CELL_CAP_BIT(CELL_CAP_WATCH);
 	CHECK_(link_open(fds[0], 10000, &cell.link, &err) == 0, "%s", err.msg);
 }
 
