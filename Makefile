@@ -12,7 +12,7 @@ TIME   ?= 60
 all:
 	@tools/setup --check build
 	@test -e $(BUILD)/build.ninja || meson setup --prefix=$(abspath $(PREFIX)) $(BUILD)
-	@ninja -C $(BUILD) -j $(JOBS)
+	@ninja -C $(BUILD) -j $(JOBS) product
 
 run: ## install what is missing, build, and show a cell at work
 	@tools/setup build
@@ -39,7 +39,8 @@ fuzz: ## fuzz one parser: FUZZ=frame TIME=60 (seconds)
 
 install: all ## into PREFIX (/usr/local), below DESTDIR when it is set
 	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX))
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@ninja -C $(BUILD) -j $(JOBS) --quiet product
+	@DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(BUILD)
 
 uninstall: ## what `make install` with the same PREFIX and DESTDIR put there
 	@DESTDIR=$(DESTDIR) tools/uninstall $(BUILD) $(abspath $(PREFIX))

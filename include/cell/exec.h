@@ -45,7 +45,9 @@ struct cell_exec_opts {
 	uint32_t flags;		 /* enum cell_exec_flags */
 	uint16_t rows, cols;	 /* of the terminal */
 	uint64_t timeout_ms;	 /* 0: the spec's; TERM, 2 s, then KILL of every descendant */
-	uint64_t keep_bytes;	 /* output kept for later readers, per stream; 0: default */
+	uint64_t keep_bytes;	 /* output kept for later readers, per stream; 0: default: 16 MiB
+					in a named cell; in an ephemeral one 256 KiB, and
+					nothing that a reader has already taken */
 	size_t max_output;	 /* cell_run: bytes collected per stream; 0: 1 MiB */
 };
 

@@ -26,6 +26,12 @@ struct conn {
 	size_t tx_at;
 	struct buf message; /* a request in several frames */
 	uint32_t message_stream;
+	struct { /* the rest of a DATA frame whose bytes are still in a pipe; goes before tx */
+		struct stream *stream;
+		struct job_chan *from;
+		size_t left;
+	} owed;
+	bool cannot_splice;
 	bool is_greeted;
 	bool is_only;
 	bool is_broken; /* closed at the next turn of the loop */
@@ -81,6 +87,9 @@ static struct stream *find_stream(const struct conn *c, uint32_t id)
 	return NULL;
 }
 
+static int pay_by_copy(struct conn *c);
+static void paid(struct conn *c, size_t n);
+
 void stream_free(struct stream *s)
 {
 	struct stream **at = &s->conn->streams;
@@ -90,6 +99,10 @@ void stream_free(struct stream *s)
 	if (*at)
 		*at = s->next;
 	s->conn->n_streams--;
+	if (s->conn->owed.stream == s && !s->conn->is_broken)
+		(void)pay_by_copy(s->conn);
+	if (s->conn->owed.stream == s && s->conn->owed.left) /* the connection is going */
+		paid(s->conn, s->conn->owed.left);
 	if (s->job)
 		job_detach(s->job, s);
 	guest_forget(s);
@@ -100,7 +113,12 @@ void stream_free(struct stream *s)
 
 size_t conn_backlog(const struct conn *c)
 {
-	return c->tx.len - c->tx_at;
+	return c->tx.len - c->tx_at + c->owed.left;
+}
+
+bool conn_can_splice(const struct conn *c)
+{
+	return !c->cannot_splice;
 }
 
 /* Give up on it; freed by its own event, never under somebody's feet. */
@@ -168,8 +186,106 @@ int conn_send(struct conn *c, unsigned type, unsigned chan, uint32_t stream, con
 	return queue(c, iov, 3, (size_t)n);
 }
 
+/* ---- out of a pipe, without a copy ---- */
+
+static void paid(struct conn *c, size_t n)
+{
+	c->owed.left -= n;
+	if (c->owed.left == 0) {
+		c->owed.from->is_owed = false;
+		loop_want(&c->owed.from->src, EPOLLIN);
+		c->owed.stream = NULL;
+	}
+}
+
+/* Pay what is owed by a copy in front of tx: the pipe is about to go, or cannot be spliced. */
+static int pay_by_copy(struct conn *c)
+{
+	auto_buf struct buf b = BUF_INIT(GUEST_TX_LIMIT + WIRE_MAX_PAYLOAD);
+	int r = 0;
+
+	while (r == 0 && c->owed.left) {
+		uint8_t block[4096];
+		size_t ask = c->owed.left < sizeof block ? c->owed.left : sizeof block;
+		ssize_t n = read(c->owed.from->src.fd, block, ask);
+
+		r = n > 0 ? buf_add(&b, block, (size_t)n) : -EIO; /* they were there when counted */
+		if (n > 0)
+			paid(c, (size_t)n);
+	}
+	if (r == 0)
+		r = buf_add(&b, c->tx.data ? c->tx.data + c->tx_at : NULL, c->tx.len - c->tx_at);
+	if (r < 0) {
+		mark_broken(c);
+		return r;
+	}
+	buf_done(&c->tx);
+	c->tx = (struct buf){.data = b.data, .len = b.len, .cap = b.cap, .max = GUEST_TX_LIMIT};
+	c->tx_at = 0;
+	b = (struct buf){0};
+	loop_want(&c->src, EPOLLIN | EPOLLOUT);
+	return 0;
+}
+
+/* Pay on. False when the socket takes no more now. */
+static bool pay(struct conn *c)
+{
+	while (c->owed.left) {
+		ssize_t n = splice(c->owed.from->src.fd, NULL, c->src.fd, NULL, c->owed.left,
+			SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			loop_want(&c->src, EPOLLIN | EPOLLOUT);
+			return false;
+		}
+		if (n <= 0) {
+			c->cannot_splice = true;
+			return pay_by_copy(c) == 0;
+		}
+		paid(c, (size_t)n);
+	}
+	return true;
+}
+
+int conn_send_pipe(struct stream *s, unsigned chan, uint64_t offset, struct job_chan *from,
+	size_t n)
+{
+	struct conn *c = s->conn;
+	uint8_t start[WIRE_HEADER_SIZE + 8];
+	const struct wire_header h = {.len = (uint32_t)(8 + n),
+		.type = WIRE_DATA,
+		.chan = (uint8_t)chan,
+		.stream = s->id};
+
+	if (c->is_broken)
+		return -EPIPE;
+	wire_header_put(start, &h);
+	wire_u64_put(start + WIRE_HEADER_SIZE, offset);
+	ssize_t k = send(c->src.fd, start, sizeof start, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (k < 0 && (errno == EAGAIN || errno == EINTR)) {
+		loop_want(&c->src, EPOLLIN | EPOLLOUT);
+		return -EAGAIN;
+	}
+	if (k != (ssize_t)sizeof start) {
+		mark_broken(c); /* a socket that takes half of twenty bytes is none of ours */
+		return -EPIPE;
+	}
+	c->owed.stream = s;
+	c->owed.from = from;
+	c->owed.left = n;
+	from->is_owed = true;
+	(void)pay(c);
+	if (from->is_owed)
+		loop_want(&from->src, 0);
+	return 0;
+}
+
 static void flush(struct conn *c)
 {
+	if (!pay(c))
+		return;
 	while (conn_backlog(c)) {
 		ssize_t n = send(c->src.fd, c->tx.data + c->tx_at, conn_backlog(c),
 			MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -189,8 +305,10 @@ static void flush(struct conn *c)
 	loop_want(&c->src, EPOLLIN);
 	for (struct stream *s = c->streams, *next; s && !conn_backlog(c); s = next) {
 		next = s->next;
-		if (s->job)
+		if (s->job) {
+			job_resume(s->job);
 			stream_pump(s);
+		}
 	}
 }
 

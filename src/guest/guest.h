@@ -34,6 +34,7 @@
 
 struct conn;
 struct job;
+struct job_chan;
 
 /* What the command line said. */
 struct guest_rlimit {
@@ -90,6 +91,12 @@ int conn_listen(int fd);
 /* One frame. `head` and `body` together are its payload. Queues what the socket does not take. */
 int conn_send(struct conn *c, unsigned type, unsigned chan, uint32_t stream, const void *head,
 	size_t head_len, const void *body, size_t body_len);
+/* A DATA frame of n bytes that are in a pipe now, moved to the socket without a copy. Only with no
+ * backlog. 0, or negative errno when nothing was sent. What the socket does not take at once is owed: the
+ * channel is not read by anybody else until it is paid. */
+int conn_send_pipe(struct stream *s, unsigned chan, uint64_t offset, struct job_chan *from,
+	size_t n);
+bool conn_can_splice(const struct conn *c);
 /* Bytes waiting to leave: no more DATA is made while there are any. */
 size_t conn_backlog(const struct conn *c);
 /* The peer broke the rules: say why and close. */
@@ -104,7 +111,9 @@ struct job_chan {
 	struct job *job;
 	struct ring ring;
 	bool is_eof;
-	bool is_drained; /* everything written before the exit has been read */
+	bool is_owed;	  /* a connection is moving bytes out of it: hands off */
+	bool is_enlarged; /* its pipe */
+	bool is_drained;  /* everything written before the exit has been read */
 };
 
 struct job_exit {

@@ -13,9 +13,10 @@
 #include "guest/guest.h"
 #include "guest/keeper.h"
 
-#define READ_CHUNK  (128u * 1024)
-#define READ_ROUNDS 8 /* then others get their turn */
-#define BIG_PIPE    (512 * 1024)
+#define READ_CHUNK   (128u * 1024)
+#define READ_ROUNDS  8 /* then others get their turn */
+#define BIG_PIPE     (512 * 1024)
+#define STRAIGHT_MIN 16384u
 
 static struct job *jobs; /* oldest first */
 static uint32_t last_number;
@@ -170,14 +171,51 @@ static ssize_t read_first(struct job_chan *c)
 
 	if (n <= 0)
 		return n;
-	if (n == (ssize_t)sizeof scratch)
-		(void)fcntl(c->src.fd, F_SETPIPE_SZ, BIG_PIPE); /* a busy pipe: fewer switches */
+	if (n == (ssize_t)sizeof scratch && !c->is_enlarged)
+		(void)fcntl(c->src.fd, F_SETPIPE_SZ, BIG_PIPE);
+	c->is_enlarged |= n == (ssize_t)sizeof scratch;
 	if (ring_room(&c->ring, UINT64_MAX, guest.spool_fd, &p) < n) {
 		errno = ENOMEM;
 		return -1;
 	}
 	memcpy(p, scratch, (size_t)n);
 	return n;
+}
+
+/* Much output for one reader that has seen all before: the pages of the pipe go straight to the socket.
+ * Nothing of it is kept, so only where nobody could come back for it: for file operations, and where the
+ * guest ends with its one connection. True when it was done, or must wait for the reader. */
+static bool send_straight(struct job_chan *c)
+{
+	struct job *j = c->job;
+	struct stream *s = j->streams;
+	int i = (int)(c - j->out), there = 0;
+
+	if (!s || s->next_peer || !s->is_holding || s->chan[1 + i].sent != c->ring.head ||
+		!(j->is_worker || (!guest.has_listener && c->ring.size <= RING_SMALL)) ||
+		j->is_tty || !conn_can_splice(s->conn) || ioctl(c->src.fd, FIONREAD, &there) < 0 ||
+		(size_t)there < STRAIGHT_MIN)
+		return false;
+	if (!c->is_enlarged && there == 65536) {
+		c->is_enlarged = true;
+		(void)fcntl(c->src.fd, F_SETPIPE_SZ, BIG_PIPE); /* a busy pipe: fewer switches */
+	}
+	uint64_t room = s->window - (s->chan[1 + i].sent - s->chan[1 + i].acked);
+	size_t n = (size_t)there < WIRE_MAX_DATA ? (size_t)there : WIRE_MAX_DATA;
+
+	if (room < STRAIGHT_MIN || conn_backlog(s->conn)) {
+		loop_want(&c->src, 0); /* an ACK, or room in the socket, resumes */
+		return true;
+	}
+	if (n > room)
+		n = (size_t)room;
+	if (conn_send_pipe(s, (unsigned)(1 + i), c->ring.head, c, n) < 0) {
+		loop_want(&c->src, 0);
+		return true;
+	}
+	s->chan[1 + i].sent += n;
+	ring_skip(&c->ring, n);
+	return true;
 }
 
 static ssize_t read_some(struct job_chan *c, uint64_t hold)
@@ -201,6 +239,13 @@ static void read_output(struct job_chan *c)
 	int i = (int)(c - j->out);
 
 	for (int round = 0; round < READ_ROUNDS && c->src.fd >= 0; round++) {
+		if (c->is_owed)
+			return;
+		if (send_straight(c)) {
+			if (c->src.events == 0 || c->is_owed)
+				return;
+			continue;
+		}
 		ssize_t n = read_some(c, held_offset(j, i));
 
 		if (n < 0 && errno == EBUSY) {
@@ -250,7 +295,8 @@ int job_open_out(struct job *j, int i, int fd, uint64_t keep)
 void job_resume(struct job *j)
 {
 	for (int i = 0; i < 2; i++) {
-		loop_want(&j->out[i].src, EPOLLIN); /* read at its next turn, never from in here */
+		if (!j->out[i].is_owed) /* read at its next turn, never from in here */
+			loop_want(&j->out[i].src, EPOLLIN);
 	}
 }
 

@@ -26,7 +26,9 @@ void ring_done(struct ring *r)
 
 uint64_t ring_oldest(const struct ring *r)
 {
-	return r->head > r->size ? r->head - r->size : 0;
+	uint64_t oldest = r->head > r->size ? r->head - r->size : 0;
+
+	return oldest > r->kept_from ? oldest : r->kept_from;
 }
 
 static int open_backing(int spool_fd)
@@ -126,6 +128,12 @@ void ring_wrote(struct ring *r, size_t n)
 
 		(void)madvise(r->map + at, len, MADV_DONTNEED);
 	}
+}
+
+void ring_skip(struct ring *r, size_t n)
+{
+	r->head += n;
+	r->kept_from = r->head;
 }
 
 size_t ring_view(const struct ring *r, uint64_t offset, const uint8_t **ret)

@@ -18,9 +18,10 @@
 struct ring {
 	uint8_t *map; /* NULL until the first byte */
 	size_t size;
-	size_t allocated; /* of a file: bytes the disk has promised; grows in the first lap */
-	uint64_t head;	  /* bytes ever written */
-	int fd;		  /* backing file, or -1 */
+	size_t allocated;   /* of a file: bytes the disk has promised; grows in the first lap */
+	uint64_t kept_from; /* bytes below it went past the ring */
+	uint64_t head;	    /* bytes ever written */
+	int fd;		    /* backing file, or -1 */
 };
 
 void ring_init(struct ring *r, size_t size);
@@ -31,5 +32,7 @@ uint64_t ring_oldest(const struct ring *r);
  * oldest). 0 when there is none; else *ret and how many contiguous bytes. -ENOMEM. */
 ssize_t ring_room(struct ring *r, uint64_t hold, int spool_fd, uint8_t **ret);
 void ring_wrote(struct ring *r, size_t n);
+/* n bytes of the stream went another way: nothing up to here is kept. */
+void ring_skip(struct ring *r, size_t n);
 /* Contiguous bytes from `offset` on; 0 at head. offset must not be below ring_oldest(). */
 size_t ring_view(const struct ring *r, uint64_t offset, const uint8_t **ret);
