@@ -78,7 +78,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-static void take_out(const uint8_t *data, size_t size)
+static void take_out(const uint8_t *data, size_t size, enum untar_kind kind)
 {
 	char top[] = "/tmp/cell-fuzz-tar-XXXXXX";
 	struct input in = {data, size};
@@ -90,7 +90,7 @@ static void take_out(const uint8_t *data, size_t size)
 	MUST(mkdirat(fd, "in", 0700) == 0 && symlinkat("..", fd, "in/up") == 0);
 	int dir = openat(fd, "in", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	MUST(fstat(fd, &before) == 0);
-	(void)untar(&r, dir, 1000, NULL, NULL);
+	(void)untar(&r, dir, kind, 1000, NULL, NULL);
 	MUST(fstat(fd, &after) == 0);
 	MUST(after.st_nlink == before.st_nlink && after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
 		after.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
@@ -114,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	MUST(more == 0 || r.why);
 	tar_reader_done(&r);
-	take_out(data, size);
+	take_out(data, size, UNTAR_FILES);
+	take_out(data, size, UNTAR_ROOT_TREE);
 	return 0;
 }

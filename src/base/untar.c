@@ -24,6 +24,8 @@ struct level {
 	bool has_meta; /* mode and time to set when all in it is done */
 	mode_t mode;
 	int64_t mtime_ns;
+	uid_t uid;
+	gid_t gid;
 };
 
 struct untar {
@@ -31,6 +33,8 @@ struct untar {
 	size_t n;	     /* levels[n - 1] is where we are */
 	char path[PATH_CAP]; /* of levels[n - 1] */
 	const char *why;     /* of REFUSED */
+	bool is_root_tree;
+	bool has_owners; /* they are restored */
 };
 
 static int refuse(struct untar *u, const char *why)
@@ -64,6 +68,8 @@ static void pop(struct untar *u)
 
 		to_times(l->mtime_ns, times);
 		if (fd >= 0) {
+			if (u->has_owners)
+				(void)fchown(fd, l->uid, l->gid);
 			(void)futimens(fd, times);
 			(void)fchmod(fd, l->mode & 01777);
 		}
@@ -172,6 +178,8 @@ static int check_target(struct untar *u, const char *name, const char *target)
 
 	if (!target[0] || strlen(target) >= PATH_CAP)
 		return refuse(u, "is a link with no target or too long a one");
+	if (u->is_root_tree)
+		return 0;
 	if (target[0] == '/')
 		return refuse(u, "is a link to an absolute path");
 	for (; *name; name++)
@@ -228,6 +236,8 @@ static int make_file(struct untar *u, struct tar_reader *in, const struct tar_en
 			return r;
 		*bytes += (uint64_t)n;
 	}
+	if (u->has_owners && fchown(f.fd, (uid_t)e->uid, (gid_t)e->gid) < 0)
+		return -errno;
 	to_times(e->mtime_ns, times);
 	(void)futimens(f.fd, times);
 	if (fchmod(f.fd, e->mode & 0777) < 0)
@@ -257,6 +267,9 @@ static int make_symlink(struct untar *u, const struct tar_entry *e, const char *
 	if (r != 0)
 		return r;
 	if (symlinkat(e->link, dir, name) < 0)
+		return -errno;
+	if (u->has_owners &&
+		fchownat(dir, name, (uid_t)e->uid, (gid_t)e->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	to_times(e->mtime_ns, times);
 	(void)utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
@@ -316,8 +329,15 @@ static int make_directory(struct untar *u, const struct tar_entry *e, const char
 		l->has_meta = true;
 		l->mode = e->mode;
 		l->mtime_ns = e->mtime_ns;
+		l->uid = (uid_t)e->uid;
+		l->gid = (gid_t)e->gid;
 	}
 	return r;
+}
+
+static bool is_special(char type)
+{
+	return type == TAR_CHAR || type == TAR_BLOCKDEV || type == TAR_FIFO;
 }
 
 static int take_entry(struct untar *u, struct tar_reader *in, const struct tar_entry *e,
@@ -328,6 +348,10 @@ static int take_entry(struct untar *u, struct tar_reader *in, const struct tar_e
 
 	if (r != 0)
 		return r;
+	if (u->has_owners && (e->uid >= UINT32_MAX || e->gid >= UINT32_MAX))
+		return refuse(u, "has an owner that cannot be");
+	if (u->is_root_tree && is_special(e->type))
+		return 0;
 	if (e->type == TAR_DIRECTORY)
 		return make_directory(u, e, name);
 	if (!name[0])
@@ -374,8 +398,8 @@ static int run(struct untar *u, struct tar_reader *in, uint64_t max_entries,
 	return 0;
 }
 
-int untar(struct tar_reader *in, int dir_fd, uint64_t max_entries, struct untar_result *ret,
-	struct cell_error *err)
+int untar(struct tar_reader *in, int dir_fd, enum untar_kind kind, uint64_t max_entries,
+	struct untar_result *ret, struct cell_error *err)
 {
 	struct untar_result res = {0};
 	char first[400] = "";
@@ -385,6 +409,8 @@ int untar(struct tar_reader *in, int dir_fd, uint64_t max_entries, struct untar_
 		return cell_fail_errno(err, ENOMEM, "unpack an archive");
 	u->levels[0] = (struct level){.fd = dir_fd};
 	u->n = 1;
+	u->is_root_tree = kind == UNTAR_ROOT_TREE;
+	u->has_owners = u->is_root_tree && geteuid() == 0;
 	int r = run(u, in, max_entries ? max_entries : UNTAR_MAX_ENTRIES, &res, first, err);
 	pop_all(u);
 	if (ret)

@@ -22,12 +22,21 @@
 #define UNTAR_MAX_DEPTH	  256
 
 struct untar_result {
-	uint64_t entries; /* taken out */
+	uint64_t entries; /* taken out, or passed over in a root tree */
 	uint64_t refused;
 	uint64_t bytes; /* of file data */
 };
 
+/* What is taken out, and how. */
+enum untar_kind {
+	UNTAR_FILES, /* as above */
+	/* A root tree: its links are meant for whoever has it as /, so they may say anything (and
+	 * are followed here as little as others); devices and fifos are passed over, a tree gets a
+	 * /dev; owners are restored where we may. */
+	UNTAR_ROOT_TREE,
+};
+
 /* dir_fd (O_PATH will do) is borrowed. *ret (may be NULL) is filled on failure too. Reads up to the
  * end mark; max_entries 0 means UNTAR_MAX_ENTRIES, more is CELL_ELIMIT. */
-int untar(struct tar_reader *in, int dir_fd, uint64_t max_entries, struct untar_result *ret,
-	struct cell_error *err);
+int untar(struct tar_reader *in, int dir_fd, enum untar_kind kind, uint64_t max_entries,
+	struct untar_result *ret, struct cell_error *err);

@@ -295,7 +295,7 @@ static int download_dir(struct cell *c, const char *path, const char *host_path,
 	if (r < 0)
 		return r;
 	d->stream = s;
-	r = untar(&in, dir, 0, NULL, err);
+	r = untar(&in, dir, UNTAR_FILES, 0, NULL, err);
 	/* The archive's end is not the operation's: the guest may still say that it failed. */
 	while (r == 0 && !d->has_ended) {
 		char waste[512];

@@ -48,7 +48,7 @@ int fs_untar(struct fs_call *call, struct cell_error *err)
 	auto_fd int dir = beneath_mkdirs(call->root_fd, path.text, 0755);
 	if (dir < 0)
 		return fs_fail(err, dir, "untar into", path.text);
-	r = untar(&in, dir, 0, &res, err);
+	r = untar(&in, dir, UNTAR_FILES, 0, &res, err);
 	/* Writers fill up the last block of an archive: take that too, so that they end in peace.
 	 */
 	while (r == 0) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contract_test.c: a back end promises, and what it does not promise is refused, by name. */
+#include <errno.h>
+
 #include "suite.h"
 
 static int count_info(const struct cell_info *i, void *user)
@@ -145,6 +147,34 @@ TEST_NEEDS(a_root_tree_hides_the_files_of_the_host, NEEDS(ROOT_DIR) | NEEDS(HIDE
 	ASSERT_STR(r.out, "");
 	auto_result struct cell_result os = sh(c, "cat /etc/os-release");
 	ASSERT_HAS(os.out, "Conformance root tree");
+}
+
+static void make_archive(struct suite *s, void *path)
+{
+	execlp("tar", "tar", "-C", s->root, "-cf", path, ".", NULL);
+	DIE("run tar: %s", strerror(errno));
+}
+
+TEST_NEEDS(a_root_tree_may_be_an_archive, NEEDS(ROOT_DIR) | NEEDS(ROOT_TAR))
+{
+	char path[256], mark[256];
+	struct cell_spec spec = suite_spec(s);
+	struct cell *broken = NULL;
+
+	snprintf(path, sizeof(path), "%s/root.tar", s->dir);
+	must_succeed(other_process(make_archive, s, path));
+	spec.root = path;
+	auto_cell struct cell *c = open_spec(&spec);
+	auto_result struct cell_result r = sh(c, "cat /etc/os-release; echo x > /etc/mark");
+	ASSERT_HAS(r.out, "Conformance root tree");
+	ASSERT_INT(r.exit.exit_code, 0);
+	snprintf(mark, sizeof(mark), "%s/etc/mark", s->root);
+	ASSERT(access(mark, F_OK) < 0); /* each cell has a copy of its own */
+	host_store(path, "\x1f\x8b no tar", 9);
+	FAILS(NOT_SUPPORTED, cell_open(&spec, &broken, &E));
+	ASSERT_HAS(E.hint, "gunzip");
+	host_store(path, "neither", 7);
+	FAILS(INVALID, cell_open(&spec, &broken, &E));
 }
 
 TEST(a_refusal_names_the_back_end_and_who_could)

@@ -55,13 +55,15 @@ static void add_file(const char *name, const char *text)
 static struct untar_result result;
 static struct cell_error error;
 
+static enum untar_kind kind = UNTAR_FILES;
+
 static int take_out(int dir)
 {
 	struct tar_reader in = TAR_READER_INIT(from_archive, NULL);
 
 	archive_at = 0;
 	memset(&error, 0, sizeof error);
-	int r = untar(&in, dir, 0, &result, &error);
+	int r = untar(&in, dir, kind, 0, &result, &error);
 	tar_reader_done(&in);
 	return r;
 }
@@ -273,7 +275,7 @@ TEST(too_many_too_deep_and_too_long_are_bounded)
 		add_file("same", "x");
 	ASSERT_OK(tar_write_end(&writer));
 	archive_at = 0;
-	ASSERT(untar(&in, dest, 9, &result, &error) < 0 && error.code == CELL_ELIMIT);
+	ASSERT(untar(&in, dest, UNTAR_FILES, 9, &result, &error) < 0 && error.code == CELL_ELIMIT);
 	tar_reader_done(&in);
 	ASSERT_OK(take_out(dest));
 
@@ -398,4 +400,73 @@ TEST(a_file_that_shrinks_meanwhile_is_filled_up)
 	ASSERT(fd == -1);
 	ASSERT_OK(take_out(dest));
 	ASSERT(fstatat(dest, "f", &st, 0) == 0 && st.st_size == 100000);
+}
+
+TEST(a_root_tree_has_links_for_whoever_has_it_as_root)
+{
+	int dest = make_dest();
+	char link[64] = "";
+
+	kind = UNTAR_ROOT_TREE;
+	begin();
+	add(TAR_DIRECTORY, "bin", "", "", 0755);
+	add_file("bin/busybox", "program");
+	add(TAR_SYMLINK, "bin/sh", "/bin/busybox", "", 0777);
+	add(TAR_SYMLINK, "up", "../../beside", "", 0777);
+	add(TAR_CHAR, "dev/null", "", "", 0666);
+	add(TAR_FIFO, "run/pipe", "", "", 0666);
+	ASSERT_OK(end_and_take_out(dest));
+	ASSERT(result.entries == 6 && result.refused == 0);
+	ASSERT(readlinkat(dest, "bin/sh", link, sizeof link - 1) > 0);
+	ASSERT_STR(link, "/bin/busybox");
+	ASSERT(!tree_has(dest, "dev/null") && !tree_has(dest, "run/pipe"));
+	check_beside(dest);
+}
+
+TEST(no_link_of_a_root_tree_is_followed)
+{
+	static const char *const targets[] = {"../beside", "/", ".."};
+
+	kind = UNTAR_ROOT_TREE;
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+		int dest = make_dest();
+
+		begin();
+		add(TAR_SYMLINK, "l", targets[i], "", 0777);
+		add_file("l/new", "outside");
+		add_file("l/victim", "outside");
+		add(TAR_HARDLINK, "h", "l/victim", "", 0644);
+		add_file("inside", "inside");
+		ASSERT(end_and_take_out(dest) < 0 && error.code == CELL_EDENIED);
+		ASSERT_EQ(result.refused, 3);
+		ASSERT_STR(tree_text(dest, "inside"), "inside");
+		check_beside(dest);
+	}
+}
+
+TEST(a_root_tree_keeps_its_owners)
+{
+	struct tar_entry e = {TAR_FILE, "f", "", 0, 04755, 12345, 54321, 0};
+	struct stat st;
+
+	if (geteuid() != 0)
+		SKIP("only root can give files away");
+	int dest = make_dest();
+	kind = UNTAR_ROOT_TREE;
+	begin();
+	ASSERT_OK(tar_write_entry(&writer, &e));
+	e.type = TAR_DIRECTORY;
+	e.name = "d";
+	ASSERT_OK(tar_write_entry(&writer, &e));
+	e.type = TAR_SYMLINK;
+	e.name = "l";
+	e.link = "f";
+	ASSERT_OK(tar_write_entry(&writer, &e));
+	ASSERT_OK(end_and_take_out(dest));
+	static const char *const names[] = {"f", "d", "l"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		ASSERT(fstatat(dest, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0);
+		ASSERT(st.st_uid == 12345 && st.st_gid == 54321);
+		ASSERT(!(st.st_mode & 04000));
+	}
 }

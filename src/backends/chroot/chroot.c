@@ -4,6 +4,7 @@
  * root of a private mount namespace with its own /proc and a minimal /dev; the workspace is at
  * /workspace. Everything mounted goes when the last process goes, even after kill -9.
  */
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "backends/chroot/enter.h"
+#include "backends/chroot/unpack.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/backend.h"
@@ -54,13 +56,13 @@ static int check_target(const char *target, struct cell_error *err)
 	return cell_error_hint(err, r, "give an absolute path below / without '..'");
 }
 
-/* The host's path of the root tree; caller frees. */
+/* The host's path of what the spec names, a directory or an archive; caller frees. */
 static int find_root(const struct cell_spec *spec, char **ret, struct cell_error *err)
 {
 	if (!spec->root) {
 		int r = cell_fail(err, CELL_EINVAL, 0, "back end 'chroot' needs a root tree");
 		return cell_error_hint(err, r,
-			"set root to a directory: --root DIR, or root: in "
+			"set root to a directory or a tar archive: --root DIR, or root: in "
 			"cell.yaml");
 	}
 	*ret = realpath(spec->root, NULL);
@@ -95,6 +97,30 @@ static int make_workspace(struct cell *c, char **ret, struct cell_error *err)
 	return r;
 }
 
+/* An archive becomes a directory of the cell, which goes with it. */
+static int unpack_root(struct cell *c, char **root, struct cell_error *err)
+{
+	auto_free char *directory = NULL;
+	struct stat st;
+
+	if (stat(*root, &st) < 0)
+		return cell_fail_errno(err, errno, "root tree '%s'", *root);
+	if (S_ISDIR(st.st_mode))
+		return 0;
+	int r = make_directory(c, "root", &directory, err);
+	if (r < 0)
+		return r;
+	auto_fd int fd = openat(cell_directory_fd(c), "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, 0755) < 0)
+		return cell_fail_errno(err, errno, "make the cell's root");
+	r = chroot_unpack(*root, fd, err);
+	if (r < 0)
+		return r;
+	free(*root);
+	*root = steal_ptr(directory);
+	return 0;
+}
+
 static int chroot_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
 	auto_free char *root = NULL;
@@ -103,6 +129,8 @@ static int chroot_create(struct cell *c, const struct cell_spec *spec, struct ce
 	struct chroot_plan plan = {0};
 	int r = find_root(spec, &root, err);
 
+	if (!r)
+		r = unpack_root(c, &root, err);
 	if (!r)
 		r = make_directory(c, "spool", &spool, err);
 	if (!r && !spec->workspace)
@@ -141,15 +169,16 @@ static int chroot_create(struct cell *c, const struct cell_spec *spec, struct ce
 
 const struct cell_backend cell_backend_chroot = {
 	.name = "chroot",
-	.summary = "a root tree of its own (directory); needs root; no wall against root",
+	.summary = "a root tree of its own (directory or tar archive); needs root; no wall against "
+		   "root",
 	.wall = "Commands see the files of the tree, not the host's. No wall against root: "
 		"processes, "
 		"network and devices of the host are within its reach.",
 	.tier = 1,
 	.strength = 0,
 	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(ROOT_DIR) | CAP(MOUNTS) |
-		CAP(NET_OPEN),
+		CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
+		CAP(MOUNTS) | CAP(NET_OPEN),
 	.probe = chroot_probe,
 	.create = chroot_create,
 	.open_guest = cell_guest_connect,
