@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -86,6 +87,18 @@ def wait_until(condition, seconds=20, what="the condition"):
     while not condition():
         assert time.monotonic() < end, f"{what} never came true"
         time.sleep(0.02)
+
+
+def rest_of(child, seconds=30):
+    """What a child still says, and its end. For one whose stdout was read from: communicate() would lose
+    what readline() took in advance."""
+    killer = threading.Timer(seconds, child.kill)
+    killer.start()
+    try:
+        return child.stdout.read()
+    finally:
+        child.wait()
+        killer.cancel()
 
 
 class Result:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from conftest import RUN_KEYS, command_line, descendants, wait_until
+from conftest import RUN_KEYS, command_line, descendants, rest_of, wait_until
 
 
 def guest_pid(cell, name):
@@ -129,7 +129,7 @@ def test_two_terminals_one_cell_and_the_first_is_killed(cell, web):
     watcher.wait(30)
     assert cell.ps("web")["job"]["state"] == "running"
     cell.put("stop")
-    rest = second.communicate(timeout=30)[0].decode().splitlines()
+    rest = rest_of(second).decode().splitlines()
     assert rest[-1] == "end"
     assert rest[:-1] == [f"line {n}" for n in range(2, len(rest) + 1)]
     again = cell.ok("logs", "web", "job").text.splitlines()
@@ -145,7 +145,7 @@ def test_killing_the_client_of_a_foreground_command_loses_no_output(cell, web):
     first.kill()
     first.wait(30)
     cell.put("stop")
-    assert second.communicate(timeout=30)[0] == b"after\n"
+    assert rest_of(second) == b"after\n"
 
 
 def test_ps_shapes(cell, web):
@@ -255,7 +255,7 @@ def test_attach_takes_over_stdin(cell, web):
     assert first.stdout.readline() == b"one\n"
     r = cell("attach", "web", "talk", stdin=b"two\n")
     assert r.out == b"one\ntwo\n"
-    assert first.communicate(timeout=30)[0] == b"two\n"
+    assert rest_of(first) == b"two\n"
 
 
 def test_the_state_directory_can_be_given(cell):

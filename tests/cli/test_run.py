@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import RUN_KEYS, command_line, descendants, wait_until
+from conftest import RUN_KEYS, command_line, descendants, rest_of, wait_until
 
 SECRETS = {"OPENAI_API_KEY": "sk-hidden", "DB_PASSWORD": "hidden-too", "FOO": "bar"}
 
@@ -203,8 +203,7 @@ def test_signals_go_to_the_command(cell, number):
         'trap "echo got it; exit 9" TERM INT HUP; echo up; while :; do sleep 0.05; done')
     assert child.stdout.readline() == b"up\n"
     child.send_signal(number)
-    out, _ = child.communicate(timeout=30)
-    assert out == b"got it\n"
+    assert rest_of(child) == b"got it\n"
     assert child.returncode == 9
 
 
