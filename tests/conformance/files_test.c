@@ -591,7 +591,8 @@ TEST_NEEDS(a_writer_killed_in_the_middle_leaves_the_old_file, NEEDS(FILES) | NEE
 	ASSERT(WIFSIGNALED(st));
 	auto_free char *text = load(c, "w/f");
 	ASSERT_STR(text, "old");
-	WAIT_FOR((f = (struct seen){0}, OK(cell_file_list(c, "w", 0, note, &f, &E)), f.n == 1));
+	WAIT_FOR((f = (struct seen){0}, (void)OK(cell_file_list(c, "w", 0, note, &f, &E)),
+		f.n == 1));
 	OK(cell_destroy(c, &E));
 }
 

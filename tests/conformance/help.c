@@ -455,8 +455,9 @@ char *host_load(const char *path, size_t *ret_len)
 	size_t len = 0, n = 0;
 
 	while (f) {
-		text = realloc(text, len + 65537);
-		ASSERT(text);
+		char *more = realloc(text, len + 65537);
+		ASSERT(more);
+		text = more;
 		n = fread(text + len, 1, 65536, f);
 		len += n;
 		text[len] = '\0';

@@ -250,6 +250,8 @@ const char *node_where(const struct node *n, char buf[WHERE_MAX])
 }
 
 static int fail(struct cell_error *err, const char *place, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+static int fail(struct cell_error *err, const char *place, const char *fmt, va_list ap)
 {
 	if (err) {
 		char msg[sizeof err->msg];
