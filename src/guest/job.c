@@ -162,7 +162,8 @@ static void end_of_output(struct job_chan *c)
 	c->is_eof = c->is_drained = true;
 }
 
-/* Most commands say nothing, or little: the ring is made when the first byte is there. */
+/* Most commands say nothing, or little: the ring is made when the first byte is there. All that is read
+ * fits in, since it begins at the ring's start. */
 static ssize_t read_first(struct job_chan *c)
 {
 	static uint8_t scratch[65536];
@@ -222,7 +223,7 @@ static ssize_t read_some(struct job_chan *c, uint64_t hold)
 {
 	uint8_t *p;
 
-	if (!c->ring.map)
+	if (!c->ring.map && c->ring.head == 0)
 		return read_first(c);
 	ssize_t room = ring_room(&c->ring, hold, guest.spool_fd, &p);
 	if (room <= 0) {

@@ -285,3 +285,40 @@ TEST(several_commands_stream_at_once)
 		talk_done(&t[i]);
 	}
 }
+
+/* Much goes another way through the guest than little. Writes of 32 KiB up to short of 256 KiB, then a
+ * small one across: what the pauses make likely is that each is met alone. */
+TEST(a_little_behind_much_comes_whole)
+{
+	auto_cell struct cell *c = open_cell(s);
+	struct cell_exec_opts o = {.shell = "for i in 1 2 3 4 5 6 7; do "
+					    "dd if=/dev/zero bs=32768 count=1 2>&-; sleep 0.02; "
+					    "done; dd if=/dev/zero bs=24576 count=1 2>&-; "
+					    "sleep 0.02; dd if=/dev/zero bs=16000 count=1 2>&-; "
+					    "sleep 0.02; echo end",
+		.max_output = 1u << 20,
+		.keep_bytes = 1};
+
+	auto_result struct cell_result r = run_opts(c, &o, NULL, 0);
+	ASSERT_INT(r.out_len, 7 * 32768 + 24576 + 16000 + 4);
+	ASSERT_STR(r.out + r.out_len - 4, "end\n");
+}
+
+TEST_NEEDS(a_file_of_any_size_is_read_whole, NEEDS(FILES))
+{
+	auto_cell struct cell *c = open_cell(s);
+
+	for (size_t i = 0; i < 48; i++) {
+		size_t want = (262144u << i % 3) + i * 331, len = 0;
+		char line[200];
+		char *text = NULL;
+
+		snprintf(line, sizeof(line), "./probe gen %zu > file", want);
+		auto_result struct cell_result r = sh(c, line);
+		ASSERT_INT(r.exit.exit_code, 0);
+		OK(cell_file_load(c, "file", 2u << 20, &text, &len, &E));
+		ASSERT_INT(len, want);
+		ASSERT(hash_add(HASH_START, text, len) == gen_hash(want));
+		free(text);
+	}
+}
