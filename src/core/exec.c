@@ -373,7 +373,7 @@ int cell_run(struct cell *c, const struct cell_exec_opts *opts, const void *inpu
 		o.flags |= CELL_EXEC_STDIN;
 	o.flags &= ~(uint32_t)CELL_EXEC_DETACH;
 	int r = start(c, &o, true, &x, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	while (r == 0 && ev.type != CELL_EVENT_EXIT) {
 		r = feed(x, input, input_len, &fed, &is_closed, err);

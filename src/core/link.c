@@ -536,8 +536,8 @@ int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret, str
 		if (s->has_ended)
 			return 0;
 		if (sort_frames(l, s)) {
-			struct wire_header h;
-			const uint8_t *p;
+			struct wire_header h = {0};
+			const uint8_t *p = NULL;
 
 			(void)next_frame(l, &h, &p);
 			l->held_rx = WIRE_HEADER_SIZE + h.len;

@@ -370,9 +370,10 @@ void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
 		k.next_ns = k.start_ns + l->timeout_ms * 1000000u;
 
 	/* vfork: the child borrows this memory until it execs, no page is copied */
-	k.leader = vfork();
-	if (k.leader == 0)
+	pid_t leader = vfork();
+	if (leader == 0)
 		run_command(l);
+	k.leader = leader;
 	if (k.leader < 0) {
 		if (dup2(l->stdio[2], 2) == 2)
 			say("cannot start a process for", l->argv[0], errno);

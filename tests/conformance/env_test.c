@@ -159,8 +159,9 @@ TEST_NEEDS(home_and_tmpdir_are_private_and_gone_afterwards, NEEDS(PRIVATE_HOME))
 		ASSERT_INT(r.exit.exit_code, 0);
 		ASSERT_INT(sscanf(r.out, "%4095[^\n]\n%4095[^\n]", home, tmp), 2);
 	}
-	ASSERT(strcmp(home, getenv("HOME")) != 0);
-	ASSERT(strcmp(tmp, getenv("TMPDIR")) != 0);
+	const char *host_home = getenv("HOME"), *host_tmp = getenv("TMPDIR");
+	ASSERT(host_home && strcmp(home, host_home) != 0);
+	ASSERT(host_tmp && strcmp(tmp, host_tmp) != 0);
 	ASSERT(access(home, F_OK) < 0);
 	ASSERT(access(tmp, F_OK) < 0);
 }

@@ -31,14 +31,13 @@ struct outcome {
 	int rc; /* 0, RC_SKIP, anything else is a failure; -1 not run yet */
 };
 
-static const struct suite_test **tests;
+static struct suite_test *tests;
 static size_t n_tests;
 static const char *filter, *only_group, *left_out_group;
 
 static int by_place(const void *a, const void *b)
 {
-	const struct suite_test *x = *(const struct suite_test *const *)a;
-	const struct suite_test *y = *(const struct suite_test *const *)b;
+	const struct suite_test *x = a, *y = b;
 	int d = strcmp(x->file, y->file);
 
 	return d ? d : x->line - y->line;
@@ -71,7 +70,7 @@ static void find_tests(void)
 		abort();
 	for (size_t i = 0; i < all; i++)
 		if (is_wanted(&__start_conformance[i]))
-			tests[n_tests++] = &__start_conformance[i];
+			tests[n_tests++] = __start_conformance[i];
 	qsort(tests, n_tests, sizeof(*tests), by_place);
 }
 
@@ -331,12 +330,12 @@ static void print_table(struct suite *suites, size_t n, const struct outcome *al
 		printf(" %-12.12s", suites[b].backend);
 	printf("\n");
 	for (size_t i = 0; i < n_tests; i++) {
-		if (strcmp(file, tests[i]->file) != 0) {
-			const char *slash = strrchr(tests[i]->file, '/');
-			file = tests[i]->file;
+		if (strcmp(file, tests[i].file) != 0) {
+			const char *slash = strrchr(tests[i].file, '/');
+			file = tests[i].file;
 			printf("# %s\n", slash ? slash + 1 : file);
 		}
-		printf("#   %-62.62s", tests[i]->name);
+		printf("#   %-62.62s", tests[i].name);
 		for (size_t b = 0; b < n; b++) {
 			int rc = all[b * n_tests + i].rc;
 			printf(" %-12s", rc == 0 ? "yes" : rc == RC_SKIP ? "-" : "FAILS");
@@ -356,7 +355,8 @@ static int run_all(struct suite *suites, size_t n, size_t jobs)
 	printf("1..%zu\n", total);
 	while (printed < total) {
 		while (next < total && running < jobs) {
-			start(&suites[next / n_tests], tests[next % n_tests], next + 1, &all[next]);
+			start(&suites[next / n_tests], &tests[next % n_tests], next + 1,
+				&all[next]);
 			running += all[next].pid > 0;
 			next++;
 		}
@@ -371,7 +371,7 @@ static int run_all(struct suite *suites, size_t n, size_t jobs)
 		}
 		for (; printed < next && !all[printed].pid; printed++)
 			print_outcome(printed + 1, suites[printed / n_tests].backend,
-				tests[printed % n_tests], &all[printed]);
+				&tests[printed % n_tests], &all[printed]);
 	}
 	for (size_t i = 0; i < total; i++) {
 		passed += all[i].rc == 0;
@@ -504,7 +504,7 @@ int main(int argc, char **argv)
 	filter = argv[optind];
 	find_tests();
 	for (size_t i = 0; is_list && i < n_tests; i++)
-		printf("%s\n", tests[i]->name);
+		printf("%s\n", tests[i].name);
 	if (is_list)
 		return 0;
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);

@@ -174,7 +174,7 @@ TEST_SLOW(the_c_library_agrees, 120)
 	SKIP("only glibc's matcher is a reference: musl's misses '^$^|^'");
 #endif
 
-#define RANDOM(n) ((seed = seed * 1664525u + 1013904223u) >> 16) % (n)
+#define RANDOM(n) (((seed = seed * 1664525u + 1013904223u) >> 16) % (n))
 	for (int i = 0; i < 20000; i++) {
 		char pattern[128] = "", line[12] = "";
 		size_t n = 0;
