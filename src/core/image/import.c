@@ -434,7 +434,7 @@ static int import_packed_layout(struct import *im, int fd, char hex_ret[DIGEST_H
 	int r = stream_open(&in, fd, im->bytes_left + HEADER_ROOM, im->err);
 	if (r == 0) {
 		struct tar_reader tar = TAR_READER_INIT(stream_read, in);
-		r = untar(&tar, dir_fd, im->limits.max_entries, NULL, im->err);
+		r = untar(&tar, dir_fd, UNTAR_FILES, im->limits.max_entries, NULL, im->err);
 		tar_reader_done(&tar);
 		stream_free(in);
 	}
