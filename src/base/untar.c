@@ -69,7 +69,7 @@ static void pop(struct untar *u)
 		to_times(l->mtime_ns, times);
 		if (fd >= 0) {
 			if (u->has_owners)
-				(void)fchown(fd, l->uid, l->gid);
+				(void)!fchown(fd, l->uid, l->gid);
 			(void)futimens(fd, times);
 			(void)fchmod(fd, l->mode & 01777);
 		}
