@@ -149,9 +149,11 @@ TEST_NEEDS(a_root_tree_hides_the_files_of_the_host, NEEDS(ROOT_DIR) | NEEDS(HIDE
 	ASSERT_HAS(os.out, "Conformance root tree");
 }
 
+/* The tree is made of hard links, whose number other tests change: that is tar's exit status 1. */
 static void make_archive(struct suite *s, void *path)
 {
-	execlp("tar", "tar", "-C", s->root, "-cf", path, ".", NULL);
+	execlp("sh", "sh", "-c", "tar -C \"$1\" -cf \"$2\" . 2>&1; [ $? -le 1 ]", "sh", s->root,
+		path, NULL);
 	DIE("run tar: %s", strerror(errno));
 }
 

@@ -14,12 +14,12 @@ TEST(a_deadline_ends_a_command_and_keeps_its_output)
 {
 	auto_cell struct cell *c = open_cell(s);
 	auto_result struct cell_result r =
-		run_for(c, ARGV("./probe", "nap", "300", "mark-deadline"), 300);
+		run_for(c, ARGV("./probe", "nap", "300", mark(s, "deadline")), 300);
 
 	ASSERT_INT(r.exit.exit_code, 124);
 	ASSERT(r.exit.timed_out);
 	ASSERT_STR(r.out, "ready\n");
-	ASSERT_INT(count_marked(c, "mark-deadline"), 0);
+	ASSERT_INT(count_marked(c, mark(s, "deadline")), 0);
 }
 
 TEST(a_command_within_its_deadline_is_left_alone)
@@ -46,13 +46,13 @@ TEST(a_command_deaf_to_term_is_killed)
 	auto_cell struct cell *c = open_cell(s);
 	long long before = now_ms();
 	auto_result struct cell_result r =
-		run_for(c, ARGV("./probe", "stay", "300", "mark-deaf"), 300);
+		run_for(c, ARGV("./probe", "stay", "300", mark(s, "deaf")), 300);
 
 	ASSERT_INT(r.exit.exit_code, 124);
 	ASSERT(r.exit.timed_out);
 	ASSERT_INT(r.exit.signal, SIGKILL);
 	ASSERT(now_ms() - before >= 2000); /* it had its two seconds */
-	ASSERT_INT(count_marked(c, "mark-deaf"), 0);
+	ASSERT_INT(count_marked(c, mark(s, "deaf")), 0);
 }
 
 TEST_NEEDS(a_deadline_ends_every_descendant, NEEDS(KILL_TREE))
@@ -60,28 +60,30 @@ TEST_NEEDS(a_deadline_ends_every_descendant, NEEDS(KILL_TREE))
 	auto_cell struct cell *c = open_cell(s);
 	auto_talk struct talk t;
 	struct cell_exec_opts o = {
-		.argv = ARGV("./probe", "tree", "mark-deadline-tree"), .timeout_ms = 1500};
+		.argv = ARGV("./probe", "tree", mark(s, "deadline-tree")), .timeout_ms = 1500};
 
 	talk_start(&t, c, &o);
 	talk_expect(&t, "ready\n");
-	ASSERT(count_marked(c, "mark-deadline-tree") >= 5);
+	ASSERT(count_marked(c, mark(s, "deadline-tree")) >= 5);
 	ASSERT_INT(talk_end(&t).exit_code, 124);
 	ASSERT(t.exit.timed_out);
-	WAIT_FOR(count_marked(c, "mark-deadline-tree") == 0);
+	WAIT_FOR(count_marked(c, mark(s, "deadline-tree")) == 0);
 }
 
 TEST_NEEDS(a_deadline_ends_what_went_its_own_way, NEEDS(KILL_TREE))
 {
 	auto_cell struct cell *c = open_cell(s);
-	struct cell_exec_opts o = {
-		.shell = "(./probe stay 300 mark-orphan >/dev/null 2>&1 &); trap '' TERM; "
-			 "echo partial; sleep 300",
-		.timeout_ms = 1000};
+	char line[200];
+	struct cell_exec_opts o = {.shell = line, .timeout_ms = 1000};
+
+	snprintf(line, sizeof(line),
+		"(./probe stay 300 %s >/dev/null 2>&1 &); trap '' TERM; echo partial; sleep 300",
+		mark(s, "orphan"));
 	auto_result struct cell_result r = run_opts(c, &o, NULL, 0);
 
 	ASSERT_STR(r.out, "partial\n");
 	ASSERT_INT(r.exit.exit_code, 124);
-	WAIT_FOR(count_marked(c, "mark-orphan") == 0);
+	WAIT_FOR(count_marked(c, mark(s, "orphan")) == 0);
 }
 
 TEST(the_spec_gives_the_deadline_of_every_command)
@@ -116,20 +118,20 @@ TEST(a_deadline_holds_for_a_stopped_command)
 	auto_cell struct cell *c = open_cell(s);
 	auto_talk struct talk t;
 	struct cell_exec_opts o = {
-		.argv = ARGV("./probe", "nap", "300", "mark-stopped"), .timeout_ms = 500};
+		.argv = ARGV("./probe", "nap", "300", mark(s, "stopped")), .timeout_ms = 500};
 
 	talk_start(&t, c, &o);
 	talk_expect(&t, "ready\n");
 	OK(cell_exec_signal(t.x, SIGSTOP, &E));
 	ASSERT_INT(talk_end(&t).exit_code, 124);
-	WAIT_FOR(count_marked(c, "mark-stopped") == 0);
+	WAIT_FOR(count_marked(c, mark(s, "stopped")) == 0);
 }
 
 TEST_NEEDS(a_deadline_holds_in_a_terminal, NEEDS(PTY))
 {
 	auto_cell struct cell *c = open_cell(s);
 	auto_talk struct talk t;
-	struct cell_exec_opts o = {.argv = ARGV("./probe", "nap", "300", "mark-tty"),
+	struct cell_exec_opts o = {.argv = ARGV("./probe", "nap", "300", mark(s, "tty")),
 		.flags = CELL_EXEC_TTY,
 		.timeout_ms = 300};
 
@@ -137,7 +139,7 @@ TEST_NEEDS(a_deadline_holds_in_a_terminal, NEEDS(PTY))
 	ASSERT_INT(talk_end(&t).exit_code, 124);
 	ASSERT(t.exit.timed_out);
 	ASSERT_STR(t.out, "ready\r\n");
-	WAIT_FOR(count_marked(c, "mark-tty") == 0);
+	WAIT_FOR(count_marked(c, mark(s, "tty")) == 0);
 }
 
 TEST_NEEDS(a_deadline_holds_in_the_background, NEEDS(BACKGROUND))
@@ -145,7 +147,7 @@ TEST_NEEDS(a_deadline_holds_in_the_background, NEEDS(BACKGROUND))
 	auto_cell struct cell *c = open_cell(s);
 	auto_exec struct cell_exec *x = NULL;
 	struct cell_exec_info info;
-	struct cell_exec_opts o = {.argv = ARGV("./probe", "nap", "300", "mark-background"),
+	struct cell_exec_opts o = {.argv = ARGV("./probe", "nap", "300", mark(s, "background")),
 		.flags = CELL_EXEC_DETACH,
 		.id = "late",
 		.timeout_ms = 300};

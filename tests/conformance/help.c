@@ -335,6 +335,17 @@ struct census take_census(const char *marker)
 	return r;
 }
 
+const char *mark(const struct suite *s, const char *word)
+{
+	static char text[4][160];
+	static unsigned next;
+	char *t = text[next++ % 4];
+
+	/* "/tmp/cc-x7Qz2a/12" -> "mark:word:cc-x7Qz2a/12:" */
+	snprintf(t, sizeof(text[0]), "mark:%s:%s:", word, s->dir + strlen("/tmp/"));
+	return t;
+}
+
 unsigned count_marked(struct cell *c, const char *marker)
 {
 	auto_result struct cell_result r = RUN(c, "./probe", "count", marker);

@@ -90,7 +90,8 @@ TEST(peak_memory_is_counted)
 	auto_result struct cell_result small = RUN(c, "./probe", "exit", "0");
 
 	ASSERT_STR(big.out, "touched\n");
-	ASSERT(big.exit.usage.max_rss_bytes >= 67108864u);
+	/* 64 MiB were touched; the kernel counts on each CPU for itself and adds up in batches */
+	ASSERT(big.exit.usage.max_rss_bytes >= 60u << 20);
 	ASSERT(small.exit.usage.max_rss_bytes > 0);
 	ASSERT(small.exit.usage.max_rss_bytes < 32u << 20);
 }
@@ -100,14 +101,15 @@ TEST(many_commands_left_unread_are_ended_with_the_cell)
 	struct cell *c = open_cell(s);
 
 	for (int i = 0; i < 20; i++) {
-		struct cell_exec_opts o = {.argv = ARGV("./probe", "stay", "300", "mark-unread")};
+		struct cell_exec_opts o = {
+			.argv = ARGV("./probe", "stay", "300", mark(s, "unread"))};
 		struct cell_exec *x = NULL;
 		OK(cell_exec_start(c, &o, &x, &E));
 		cell_exec_free(x);
 	}
-	WAIT_FOR(count_marked(c, "mark-unread") >= 20);
+	WAIT_FOR(count_marked(c, mark(s, "unread")) >= 20);
 	OK(cell_close(c, &E));
-	WAIT_FOR(take_census("mark-unread").execs_with_marker == 0);
+	WAIT_FOR(take_census(mark(s, "unread")).execs_with_marker == 0);
 }
 
 TEST_NEEDS(closing_the_cell_ends_every_descendant, NEEDS(KILL_TREE))
@@ -116,10 +118,10 @@ TEST_NEEDS(closing_the_cell_ends_every_descendant, NEEDS(KILL_TREE))
 	struct talk t;
 
 	talk_start(&t, c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "tree", "mark-close-tree")});
+		&(struct cell_exec_opts){.argv = ARGV("./probe", "tree", mark(s, "close-tree"))});
 	talk_expect(&t, "ready\n");
-	ASSERT(count_marked(c, "mark-close-tree") >= 5);
+	ASSERT(count_marked(c, mark(s, "close-tree")) >= 5);
 	talk_done(&t);
 	OK(cell_close(c, &E));
-	ASSERT_INT(take_census("mark-close-tree").execs_with_marker, 0);
+	ASSERT_INT(take_census(mark(s, "close-tree")).execs_with_marker, 0);
 }

@@ -45,26 +45,39 @@ TEST_NEEDS(a_signal_to_the_tree_reaches_every_descendant, NEEDS(KILL_TREE))
 	auto_talk struct talk t;
 
 	talk_start(&t, c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "tree", "mark-signal-tree")});
+		&(struct cell_exec_opts){.argv = ARGV("./probe", "tree", mark(s, "signal-tree"))});
 	talk_expect(&t, "ready\n");
-	ASSERT(count_marked(c, "mark-signal-tree") >= 5);
+	ASSERT(count_marked(c, mark(s, "signal-tree")) >= 5);
 	OK(cell_signal(c, cell_exec_id(t.x), SIGKILL, true, &E));
 	ASSERT_INT(talk_end(&t).signal, SIGKILL);
-	WAIT_FOR(count_marked(c, "mark-signal-tree") == 0);
+	WAIT_FOR(count_marked(c, mark(s, "signal-tree")) == 0);
 }
 
 TEST_NEEDS(what_a_command_left_running_can_be_signalled_by_its_id, NEEDS(KILL_TREE))
 {
 	auto_cell struct cell *c = open_cell(s);
-	auto_result struct cell_result r = run_opts(c,
-		&(struct cell_exec_opts){
-			.shell = "./probe nap 300 mark-left-running >/dev/null &", .id = "left"},
-		NULL, 0);
+	char line[200];
+
+	snprintf(line, sizeof(line), "./probe nap 300 %s >/dev/null &", mark(s, "left-running"));
+	auto_result struct cell_result r =
+		run_opts(c, &(struct cell_exec_opts){.shell = line, .id = "left"}, NULL, 0);
 
 	ASSERT_INT(r.exit.exit_code, 0);
-	WAIT_FOR(count_marked(c, "mark-left-running") > 0);
+	WAIT_FOR(count_marked(c, mark(s, "left-running")) > 0);
 	OK(cell_signal(c, "left", SIGKILL, true, &E));
-	WAIT_FOR(count_marked(c, "mark-left-running") == 0);
+	WAIT_FOR(count_marked(c, mark(s, "left-running")) == 0);
+}
+
+/* As the cell sees it. The words behind the name in /proc/PID/stat begin with the state. */
+static bool is_stopped(struct cell *c, const char *id)
+{
+	struct cell_exec_info info;
+	char line[80];
+
+	ASSERT(find_exec(c, id, &info));
+	snprintf(line, sizeof(line), "cat /proc/%lld/stat", (long long)info.pid);
+	auto_result struct cell_result r = sh(c, line);
+	return strstr(r.out, ") T ") != NULL;
 }
 
 TEST(stop_and_continue_work)
@@ -78,6 +91,7 @@ TEST(stop_and_continue_work)
 	talk_send(&t, "a\n");
 	talk_expect(&t, "a\n");
 	OK(cell_exec_signal(t.x, SIGSTOP, &E));
+	WAIT_FOR(is_stopped(c, cell_exec_id(t.x)));
 	talk_send(&t, "b\n");
 	OK(cell_exec_next(t.x, 200, &e, &E));
 	ASSERT_INT(e.type, CELL_EVENT_NONE);

@@ -189,6 +189,8 @@ struct census {
 	uint64_t max_rss_bytes;
 };
 struct census take_census(const char *marker); /* marker: in the command line; may be NULL */
+/* A word for a command line that no other test, run or prefix of one has. Good until the fourth call after. */
+const char *mark(const struct suite *s, const char *word);
 /* How many processes have the marker in their command line, as host and cell see it together. */
 unsigned count_marked(struct cell *c, const char *marker);
 /* From /proc/PID/status, in bytes; 0 when it is not there. */

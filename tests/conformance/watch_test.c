@@ -38,7 +38,7 @@ static void watch(struct suite *s, const char *name, struct watcher *w, bool rec
 	store(c, "w/old", "x");
 	store(c, "w/sub/old", "x");
 	OK(cell_reopen(name, &w->other, &E));
-	ASSERT_INT(cell_file_watch(c, "w", recursive, 30000, note, w, &E), 1);
+	ASSERT_INT(cell_file_watch(c, "w", recursive, 120000, note, w, &E), 1);
 	OK(cell_close(w->other, &E));
 	OK(cell_destroy(c, &E));
 }
@@ -120,7 +120,7 @@ TEST_NEEDS(watching_what_is_not_there_is_not_found, NEEDS(WATCH))
 
 TEST_NEEDS(a_flood_of_changes_is_survived, NEEDS(WATCH) | NEEDS(NAMED))
 {
-	struct watcher w = {.line = "cd w; i=0; while [ $i -lt 30000 ]; do : > f$i; i=$((i + 1)); "
+	struct watcher w = {.line = "cd w; i=0; while [ $i -lt 20000 ]; do : > f$i; i=$((i + 1)); "
 				    "done; : > last",
 		.last = "last"};
 
