@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -189,17 +190,25 @@ static void make_boot_id(void)
 		(void)snprintf(guest.boot_id + 2 * i, 3, "%02x", bytes[i]);
 }
 
-int main(int argc, char **argv)
+/* Whatever the caller ignored is normal here. By the system call itself: the library hides signals 32 to
+ * 34, which a caller may have ignored all the same. */
+static void reset_signals(void)
 {
-	static const struct sigaction ignore = {.sa_handler = SIG_IGN},
-				      by_default = {.sa_handler = SIG_DFL};
-	int fd = -1, listen_fd = -1;
+	static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	static const unsigned long by_default[8];
 
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &by_default, NULL);
+	for (long sig = 1; sig <= 64; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, by_default, NULL, 8L);
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)sigaction(SIGHUP, &ignore, NULL);
 	(void)sigaction(SIGINT, &ignore, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	int fd = -1, listen_fd = -1;
+
+	reset_signals();
 	open_standard_fds();
 	parse(argc, argv, &fd, &listen_fd);
 	if (fd < 0 && listen_fd < 0) {
