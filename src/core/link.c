@@ -156,7 +156,10 @@ static void on_goaway(struct link *l, const uint8_t *p, size_t n)
 {
 	auto_free char *why = wire_find_str(p, n, WIRE_T_MESSAGE, 300);
 
-	break_link(l, CELL_EPROTOCOL, EPROTO, why ? why : "it refused to go on");
+	if (wire_find_u64(p, n, WIRE_T_CODE, 0) == CELL_ELIMIT)
+		break_link(l, CELL_ELIMIT, EAGAIN, why ? why : "it has reached a limit");
+	else
+		break_link(l, CELL_EPROTOCOL, EPROTO, why ? why : "it refused to go on");
 }
 
 static void on_hello(struct link *l, const uint8_t *p, size_t n)
@@ -246,6 +249,11 @@ static void put_aside(struct link *l, const struct wire_header *h, const uint8_t
 	if (!s)
 		return;
 	s->is_ending |= h->type == WIRE_END;
+	/* a reader of several streams may never see this one's empty: what it has taken must not count */
+	if (s->inbox_at && s->inbox_at >= s->inbox.len / 2) {
+		buf_consume(&s->inbox, s->inbox_at);
+		s->inbox_at = 0;
+	}
 	if (buf_add(&s->inbox, frame, WIRE_HEADER_SIZE + h->len) < 0)
 		break_link(l, CELL_EPROTOCOL, EPROTO, "it sent more than its window allows");
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ struct conn {
 
 static struct conn *conns;
 static struct source listener = {.fd = -1};
+static int spare_fd = -1; /* to take in and send away a client when there is no other fd left */
 
 uint32_t conn_count(void)
 {
@@ -47,14 +49,6 @@ uint32_t conn_count(void)
 	for (struct conn *c = conns; c; c = c->next)
 		n++;
 	return n;
-}
-
-void conn_close_all_in_child(void)
-{
-	for (struct conn *c = conns; c; c = c->next)
-		close(c->src.fd);
-	if (listener.fd >= 0)
-		close(listener.fd);
 }
 
 static void conn_free(struct conn *c)
@@ -209,8 +203,15 @@ static int pay_by_copy(struct conn *c)
 		size_t ask = c->owed.left < sizeof block ? c->owed.left : sizeof block;
 		ssize_t n = read(c->owed.from->src.fd, block, ask);
 
-		r = n > 0 ? buf_add(&b, block, (size_t)n) : -EIO; /* they were there when counted */
-		if (n > 0)
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <=
+			0) { /* counted, then taken by somebody else: the frame has to end all the same */
+			memset(block, 0, sizeof block);
+			n = (ssize_t)ask;
+		}
+		r = buf_add(&b, block, (size_t)n);
+		if (r == 0)
 			paid(c, (size_t)n);
 	}
 	if (r == 0)
@@ -227,6 +228,14 @@ static int pay_by_copy(struct conn *c)
 	return 0;
 }
 
+/* A command can open its own stdout and read from it. Then what was promised will never come. */
+static bool is_pipe_empty(const struct job_chan *from)
+{
+	int there = 0;
+
+	return ioctl(from->src.fd, FIONREAD, &there) < 0 || there == 0;
+}
+
 /* Pay on. False when the socket takes no more now. */
 static bool pay(struct conn *c)
 {
@@ -236,7 +245,7 @@ static bool pay(struct conn *c)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN) {
+		if (n < 0 && errno == EAGAIN && !is_pipe_empty(c->owed.from)) {
 			loop_want(&c->src, EPOLLIN | EPOLLOUT);
 			return false;
 		}
@@ -531,14 +540,37 @@ static void on_event(struct source *s, uint32_t events)
 		conn_free(c);
 }
 
+/* Send away one that cannot be served, with the reason. */
+static void refuse(int fd, const char *why)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+	uint8_t header[WIRE_HEADER_SIZE] = {0};
+
+	(void)buf_add(&b, header, sizeof header);
+	(void)wire_put_u64(&b, WIRE_T_CODE, CELL_ELIMIT);
+	(void)wire_put_str(&b, WIRE_T_MESSAGE, why);
+	if (b.len > sizeof header) {
+		const struct wire_header h = {
+			.type = WIRE_GOAWAY, .len = (uint32_t)(b.len - sizeof header)};
+
+		wire_header_put(b.data, &h);
+		(void)send(fd, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	close(fd);
+}
+
 int conn_start(int fd, bool is_only)
 {
-	struct conn *c = conn_count() < WIRE_MAX_CLIENTS ? calloc(1, sizeof *c) : NULL;
 	int flags = fcntl(fd, F_GETFL);
 
+	if (conn_count() >= WIRE_MAX_CLIENTS) {
+		refuse(fd, "too many clients are connected to this cell");
+		return -EAGAIN;
+	}
+	struct conn *c = calloc(1, sizeof *c);
 	if (!c || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		free(c);
-		close(fd);
+		refuse(fd, "the guest is out of memory");
 		return -EAGAIN;
 	}
 	c->src = (struct source){.fd = fd, .events = EPOLLIN, .fn = on_event};
@@ -567,11 +599,27 @@ static bool is_allowed(int fd)
 	       peer.uid == geteuid();
 }
 
+/* No fd for a new client. It would stay in the queue, and the listener ready, for ever. */
+static void on_fd_shortage(int listen_fd)
+{
+	close(spare_fd);
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		refuse(fd, "the guest has no file descriptor left; end some commands of this cell");
+	else
+		(void)usleep(10000); /* the whole machine has none */
+	spare_fd = fcntl(guest.null_fd, F_DUPFD_CLOEXEC, 3);
+}
+
 static void on_client(struct source *s, uint32_t events)
 {
 	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	(void)events;
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+		on_fd_shortage(s->fd);
+		return;
+	}
 	if (fd < 0)
 		return;
 	if (!is_allowed(fd))
@@ -583,6 +631,7 @@ static void on_client(struct source *s, uint32_t events)
 int conn_listen(int fd)
 {
 	listener = (struct source){.fd = fd, .events = EPOLLIN, .fn = on_client};
+	spare_fd = fcntl(guest.null_fd, F_DUPFD_CLOEXEC, 3);
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
 	return loop_add(&listener);

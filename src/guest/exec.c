@@ -207,6 +207,23 @@ static int check_id(const char *id, struct cell_error *err)
 	return 0;
 }
 
+/* A field that may be absent, but not malformed: nobody is to run as another user because a name was too long. */
+static int read_optional(const struct request *rq, unsigned tag, const char *what, size_t max,
+	char **ret, struct cell_error *err)
+{
+	struct wire_field f;
+
+	if (!wire_find(rq->fields, rq->len, tag, &f))
+		return 0;
+	int r = wire_field_str(&f, max, ret);
+	if (r == -ENOMEM)
+		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "exec");
+	if (r < 0)
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"exec: the %s has a NUL byte in it or more than %zu bytes", what, max);
+	return 0;
+}
+
 static int read_order(const struct request *rq, struct order *o, struct cell_error *err)
 {
 	const uint8_t *p = rq->fields;
@@ -231,11 +248,14 @@ static int read_order(const struct request *rq, struct order *o, struct cell_err
 	o->keep = (o->keep + 4095) & ~UINT64_C(4095); /* mappings are made of pages */
 	o->rows = (uint16_t)wire_find_u64(p, n, WIRE_T_ROWS, 24);
 	o->cols = (uint16_t)wire_find_u64(p, n, WIRE_T_COLS, 80);
-	o->cwd = wire_find_str(p, n, WIRE_T_CWD, 4096);
-	o->id = wire_find_str(p, n, WIRE_T_ID, CELL_EXEC_ID_MAX - 1);
-	char *user = wire_find_str(p, n, WIRE_T_USER, 64);
-	r = user_resolve(user, &o->user, err);
-	free(user);
+	auto_free char *user = NULL;
+	r = read_optional(rq, WIRE_T_CWD, "working directory", 4096, &o->cwd, err);
+	if (r == 0)
+		r = read_optional(rq, WIRE_T_ID, "id", CELL_EXEC_ID_MAX - 1, &o->id, err);
+	if (r == 0)
+		r = read_optional(rq, WIRE_T_USER, "user", 64, &user, err);
+	if (r == 0)
+		r = user_resolve(user, &o->user, err);
 	if (r == 0 && o->id && *o->id)
 		r = check_id(o->id, err);
 	if (r == 0)

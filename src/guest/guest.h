@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "cell/exec.h"
@@ -48,6 +49,7 @@ struct guest {
 	const char *home, *tmp;
 	struct guest_rlimit rlimits[GUEST_MAX_RLIMITS];
 	size_t n_rlimits;
+	struct rlimit open_files; /* as it was before the guest raised its own; commands get it */
 	char boot_id[33];
 	bool has_listener;
 	int null_fd;   /* /dev/null, for commands without stdin */
@@ -102,7 +104,6 @@ size_t conn_backlog(const struct conn *c);
 /* The peer broke the rules: say why and close. */
 void conn_abort(struct conn *c, const char *why);
 uint32_t conn_count(void);
-void conn_close_all_in_child(void);
 
 /* ---- jobs: what runs ---- */
 

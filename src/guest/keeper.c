@@ -137,6 +137,8 @@ static int become(const struct launch *l)
 
 static int limit(void)
 {
+	if (guest.open_files.rlim_cur)
+		(void)setrlimit(RLIMIT_NOFILE, &guest.open_files);
 	for (size_t i = 0; i < guest.n_rlimits; i++) {
 		const struct rlimit rl = {guest.rlimits[i].value, guest.rlimits[i].value};
 

@@ -55,6 +55,7 @@ pid_t keeper_start(const struct launch *l, int report_fd);
 int keeper_signal(pid_t pid, int sig, bool tree);
 /* The command's pid, 0 when it is not known. */
 pid_t keeper_leader(pid_t pid);
+bool keeper_is_known(pid_t pid);
 /* Its command is gone: it is idle now, or dismissed when there are enough. */
 void keeper_release(pid_t pid);
 /* It died. */

@@ -132,6 +132,11 @@ static struct kept *find(pid_t pid)
 	return k;
 }
 
+bool keeper_is_known(pid_t pid)
+{
+	return find(pid) != NULL;
+}
+
 void keeper_forget(pid_t pid)
 {
 	struct kept **at = &all;
@@ -165,7 +170,13 @@ int keeper_signal(pid_t pid, int sig, bool tree)
 
 	const union sigval v = {.sival_int = sig | (tree ? KEEPER_TREE : 0)};
 
-	return sigqueue(pid, SIGRTMIN, v) < 0 ? -errno : 0;
+	if (sigqueue(pid, SIGRTMIN, v) == 0)
+		return 0;
+	/* the user's queue of signals is full, perhaps by a command's doing; a plain SIGTERM needs no place in
+	 * it, and says the same to a keeper as a SIGKILL for the tree */
+	if (errno == EAGAIN && tree && sig == SIGKILL)
+		return kill(pid, SIGTERM) < 0 ? -errno : 0;
+	return -errno;
 }
 
 void keeper_release(pid_t pid)

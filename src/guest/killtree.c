@@ -95,7 +95,7 @@ static bool is_descendant(const struct tasks *t, const struct task *task, pid_t 
 }
 
 /* Mark the descendants; passes repeat because a child may be listed before its parent. */
-static int mark(struct tasks *t, pid_t root)
+static int mark(struct tasks *t, pid_t root, bool (*is_spared)(pid_t pid))
 {
 	int found = 0;
 	bool is_changed = true;
@@ -103,7 +103,8 @@ static int mark(struct tasks *t, pid_t root)
 	while (is_changed) {
 		is_changed = false;
 		for (size_t i = 0; i < t->n; i++) {
-			if (!t->list[i].is_ours && is_descendant(t, &t->list[i], root)) {
+			if (!t->list[i].is_ours && is_descendant(t, &t->list[i], root) &&
+				!(is_spared && is_spared(t->list[i].pid))) {
 				t->list[i].is_ours = is_changed = true;
 				found++;
 			}
@@ -120,13 +121,13 @@ static void signal_marked(const struct tasks *t, int sig)
 	}
 }
 
-static int walk(pid_t root, int sig)
+static int walk(pid_t root, int sig, bool (*is_spared)(pid_t pid))
 {
 	struct tasks t = {0};
 	int r = scan(&t);
 
 	if (r == 0)
-		r = mark(&t, root);
+		r = mark(&t, root, is_spared);
 	if (r > 0 && sig == SIGKILL)
 		signal_marked(&t, SIGSTOP);
 	if (r > 0 && sig)
@@ -137,10 +138,15 @@ static int walk(pid_t root, int sig)
 
 int killtree(pid_t root, int sig)
 {
-	return walk(root, sig);
+	return walk(root, sig, NULL);
+}
+
+int killtree_but(pid_t root, int sig, bool (*is_spared)(pid_t pid))
+{
+	return walk(root, sig, is_spared);
 }
 
 int killtree_count(pid_t root)
 {
-	return walk(root, 0);
+	return walk(root, 0, NULL);
 }

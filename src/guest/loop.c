@@ -82,9 +82,3 @@ void loop_stop(void)
 {
 	is_stopping = true;
 }
-
-void loop_forget(void)
-{
-	close(epoll_fd);
-	epoll_fd = -1;
-}

@@ -23,5 +23,3 @@ void loop_remove(struct source *s);
 /* Serve until loop_stop(). */
 int loop_run(void);
 void loop_stop(void);
-/* In a forked child: close the loop's own fd. */
-void loop_forget(void);

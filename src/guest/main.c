@@ -180,6 +180,16 @@ static void open_standard_fds(void)
 	guest.null_fd = fd;
 }
 
+/* A cell full of commands has several pipes for each. */
+static void raise_open_files(void)
+{
+	if (getrlimit(RLIMIT_NOFILE, &guest.open_files) < 0)
+		return;
+	const struct rlimit most = {guest.open_files.rlim_max, guest.open_files.rlim_max};
+
+	(void)setrlimit(RLIMIT_NOFILE, &most);
+}
+
 static void make_boot_id(void)
 {
 	uint8_t bytes[16];
@@ -220,6 +230,7 @@ int main(int argc, char **argv)
 	if (getpid() != 1)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	(void)umask(022);
+	raise_open_files();
 	make_boot_id();
 	guest.has_listener = listen_fd >= 0;
 	int r = keeper_init();

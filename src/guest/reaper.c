@@ -62,11 +62,26 @@ static void on_reports(struct source *s, uint32_t events)
 	read_reports();
 }
 
+static bool has_orphans; /* some may be left of a keeper that was killed */
+
+static bool is_minder(pid_t pid)
+{
+	return keeper_is_known(pid) || job_by_minder(pid);
+}
+
+/* What lost its keeper is our child now. One that dies leaves its own children to us, so this repeats with each
+ * death until nothing is found. */
+static void kill_orphans(void)
+{
+	has_orphans = killtree_but(getpid(), SIGKILL, is_minder) > 0;
+}
+
 /* The keeper was killed before it could report: its tree is ours now, end it. */
 static void keeper_lost(struct job *j, pid_t leader)
 {
 	if (leader > 0)
-		(void)kill(-leader, SIGKILL);
+		(void)kill(-leader, SIGKILL); /* all that can be done without /proc */
+	kill_orphans();
 	if (!j->has_exited)
 		j->exit = (struct job_exit){.status = SIGKILL};
 	j->has_exited = true;
@@ -93,8 +108,11 @@ static void reap(void)
 		pid_t leader = keeper_leader(pid);
 		keeper_forget(pid);
 		struct job *j = job_by_minder(pid);
-		if (!j)
+		if (!j) {
+			if (has_orphans)
+				kill_orphans();
 			continue;
+		}
 		j->minder = 0;
 		if (j->is_worker)
 			worker_ended(j, status, &ru);

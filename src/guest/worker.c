@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "guest/fs.h"
 #include "guest/guest.h"
+#include "guest/keeper.h"
 
 static void write_reply(int fd, int r, const struct fs_call *call, const struct cell_error *err)
 {
@@ -44,8 +45,39 @@ static void limit_file_size(void)
 	(void)sigaction(SIGXFSZ, &ignore, NULL);
 }
 
+/* 2 stays what it was: it takes what only a crash would say. */
+enum {
+	WORKER_IN_FD = 0,
+	WORKER_OUT_FD = 1,
+	WORKER_STATUS_FD = 3,
+	WORKER_ROOT_FD = 4,
+	WORKER_FIRST_OTHER_FD = 5
+};
+
+/* Keep only its own fds. A copy of another command's stdin would keep that one from its end for as long as
+ * this worker lives, and a watch lives long. */
+static int take_fds(int in, int out, int status)
+{
+	const int from[] = {in, out, status, guest.workspace_fd};
+	static const int to[] = {WORKER_IN_FD, WORKER_OUT_FD, WORKER_STATUS_FD, WORKER_ROOT_FD};
+	int moved[4];
+
+	close(guest.report_fd); /* room for the first copy, should the table be full */
+	for (int i = 0; i < 4; i++) {
+		moved[i] = fcntl(from[i], F_DUPFD_CLOEXEC, WORKER_FIRST_OTHER_FD);
+		if (moved[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 4; i++) {
+		if (dup3(moved[i], to[i], O_CLOEXEC) < 0)
+			return -errno;
+	}
+	keeper_close_from(WORKER_FIRST_OTHER_FD);
+	return 0;
+}
+
 __attribute__((noreturn)) static void worker_main(const struct request *rq, int in, int out,
-	int status)
+	int status, pid_t parent)
 {
 	static const struct sigaction by_default = {.sa_handler = SIG_DFL};
 	struct cell_error err = {0};
@@ -53,25 +85,24 @@ __attribute__((noreturn)) static void worker_main(const struct request *rq, int 
 		.op = rq->op,
 		.fields = rq->fields,
 		.fields_len = rq->len,
-		.root_fd = guest.workspace_fd,
+		.root_fd = WORKER_ROOT_FD,
 		.root_path = guest.workspace,
-		.in_fd = in,
-		.out_fd = out,
+		.in_fd = WORKER_IN_FD,
+		.out_fd = WORKER_OUT_FD,
 		.reply = BUF_INIT(WIRE_MAX_REPLY - 64),
 	};
 	sigset_t none;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NAME, "cell-file");
-	conn_close_all_in_child();
-	loop_forget();
-	close(guest.report_fd);
+	if (getppid() != parent || take_fds(in, out, status) < 0)
+		_exit(1);
 	(void)sigaction(SIGPIPE, &by_default, NULL);
 	limit_file_size();
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	int r = fs_run(&call, &err);
-	write_reply(status, r, &call, &err);
+	write_reply(WORKER_STATUS_FD, r, &call, &err);
 	_exit(0);
 }
 
@@ -80,6 +111,7 @@ int worker_start(struct stream *s, const struct request *rq, struct cell_error *
 	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}; /* in, out, status */
 	struct wire_reader rd = {.p = rq->fields, .len = rq->len};
 	struct wire_field f;
+	pid_t self = getpid();
 	int r;
 
 	while ((r = wire_next(&rd, &f)) > 0)
@@ -97,7 +129,7 @@ int worker_start(struct stream *s, const struct request *rq, struct cell_error *
 		close(pipes[0][1]);
 		close(pipes[1][0]);
 		close(pipes[2][0]);
-		worker_main(rq, pipes[0][0], pipes[1][1], pipes[2][1]);
+		worker_main(rq, pipes[0][0], pipes[1][1], pipes[2][1], self);
 	}
 	if (pid < 0)
 		r = r < 0 ? r : -errno;
