@@ -168,9 +168,7 @@ static ssize_t read_first(struct job_chan *c)
 {
 	static uint8_t scratch[65536];
 	uint8_t *p;
-	/* never more than the ring takes in one piece: bytes sent straight have moved its head */
-	size_t piece = c->ring.size - (size_t)(c->ring.head % c->ring.size);
-	ssize_t n = read(c->src.fd, scratch, piece < sizeof scratch ? piece : sizeof scratch);
+	ssize_t n = read(c->src.fd, scratch, sizeof scratch);
 
 	if (n <= 0)
 		return n;
