@@ -73,6 +73,12 @@ int cell_directory_fd(const struct cell *c)
 	return c->directory_fd;
 }
 
+void cell_degrade(struct cell *c, enum cell_cap cap)
+{
+	c->degraded |= CELL_CAP_BIT(cap);
+	(void)cell_record_set_caps(c->record, "degraded", c->degraded);
+}
+
 bool cell_is_ephemeral(const struct cell *c)
 {
 	return c->is_ephemeral;

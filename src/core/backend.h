@@ -98,6 +98,8 @@ void cell_next_detach(struct cell *c);
 const char *cell_directory(const struct cell *c);
 int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
+/* From create: with this spec a limit asked for with best effort is not enforced after all. */
+void cell_degrade(struct cell *c, enum cell_cap cap);
 /* Remember a string; saved in the record by the core after create, and by cell_note_save at once.
  */
 int cell_note_set(struct cell *c, const char *key, const char *value, struct cell_error *err);

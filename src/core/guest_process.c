@@ -28,7 +28,7 @@
 #define KILL_TIMEOUT_MS	 10000
 #define ARGS_MAX	 64
 
-static int guest_title(const struct cell *c, char ret[160], struct cell_error *err)
+int cell_guest_title(const struct cell *c, char ret[160], struct cell_error *err)
 {
 	struct stat st;
 
@@ -100,7 +100,7 @@ static int spawn_guest(struct cell *c, const struct guest_options *o, int pass_f
 	struct arguments a = {0};
 	char title[160], env_text[6][512];
 	const char *env[8];
-	int r = guest_title(c, title, err);
+	int r = cell_guest_title(c, title, err);
 
 	if (r < 0)
 		return r;
@@ -143,6 +143,15 @@ static int spawn_guest(struct cell *c, const struct guest_options *o, int pass_f
 	return 0;
 }
 
+static int start_elsewhere(struct cell *c, const struct guest_options *o, int stream_fd,
+	struct cell_error *err)
+{
+	char title[160];
+	int r = cell_guest_title(c, title, err);
+
+	return r < 0 ? r : o->start(o->user, title, stream_fd, &c->guest.pid, &c->guest.pidfd, err);
+}
+
 int cell_guest_start(struct cell *c, const struct guest_options *o, struct cell_error *err)
 {
 	auto_fd int ours = -1;
@@ -161,7 +170,7 @@ int cell_guest_start(struct cell *c, const struct guest_options *o, struct cell_
 		if (theirs < 0)
 			return theirs;
 	}
-	int r = spawn_guest(c, o, theirs, err);
+	int r = o->start ? start_elsewhere(c, o, theirs, err) : spawn_guest(c, o, theirs, err);
 	if (r < 0) {
 		if (!c->is_ephemeral)
 			(void)unlinkat(c->directory_fd, SOCKET_NAME, 0);
@@ -172,7 +181,8 @@ int cell_guest_start(struct cell *c, const struct guest_options *o, struct cell_
 	if (!r)
 		r = cell_note_set_int(c, "guest_start", (int64_t)start, err);
 	if (c->is_ephemeral) {
-		c->guest.pidfd = cell_process_open(c->guest.pid, start);
+		if (c->guest.pidfd < 0)
+			c->guest.pidfd = cell_process_open(c->guest.pid, start);
 		c->guest.stream_fd = steal_fd(ours);
 	} else if (!r) {
 		cell_process_boot_id(boot);
@@ -273,7 +283,7 @@ static void end_leftovers(const struct cell *c)
 	const struct timespec pause = {.tv_nsec = 10 * 1000000};
 	char title[160];
 
-	if (guest_title(c, title, NULL) < 0)
+	if (cell_guest_title(c, title, NULL) < 0)
 		return;
 	for (int waited_ms = 0; waited_ms < END_TIMEOUT_MS; waited_ms += 10) {
 		if (!cell_process_each(title, NULL))

@@ -6,6 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "core/backend.h"
 
@@ -17,6 +18,10 @@ struct guest_options {
 	/* Runs in the child just before exec, async-signal-safe code only; 0 or a negative errno.
 	 */
 	int (*enter)(void *user);
+	/* Or: somebody else starts it (the launcher). Gets its argv[0] and its end of the stream;
+	 * fills *ret_pid and *ret_pidfd. Everything above but `user` is then unused. */
+	int (*start)(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
+		struct cell_error *err);
 	void *user;
 };
 
@@ -30,9 +35,15 @@ bool cell_guest_is_alive(const struct cell *c);
 /* Ask it to end everything, then kill it and whatever it left; waits until it is gone. */
 int cell_guest_stop(struct cell *c, struct cell_error *err);
 
-/* The embedded program. */
+/* What names a cell's guest among all processes: its argv[0]. */
+int cell_guest_title(const struct cell *c, char ret[160], struct cell_error *err);
+
+/* The embedded programs. */
 extern const unsigned char cell_guest_blob[];
 extern const unsigned char cell_guest_blob_end[];
+extern const unsigned char cell_launcher_blob[];
+extern const unsigned char cell_launcher_blob_end[];
 /* An fd of it that can be executed (memfd, or a file in dir_fd where memfds may not be), CLOEXEC.
  */
 int cell_guest_image(int dir_fd, struct cell_error *err);
+int cell_launcher_image(int dir_fd, struct cell_error *err);

@@ -33,10 +33,6 @@
 		CAP(IMAGE) | CAP(NET_OPEN) | CAP(OWN_KERNEL))
 
 const struct cell_backend_planned cell_backends_planned[] = {
-	{"jail", "native namespaces, seccomp and cgroups; no daemon, no root needed",
-		(CONTAINER & ~(CAP(IMAGE) | CAP(DEDICATED))) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
-			CAP(LIMIT_DISK) | CAP(FORK),
-		2},
 	{"in_process", "code in the caller's own process, nothing in between",
 		CAP(EXEC) | CAP(FILES) | CAP(WORKSPACE), 0},
 	{"docker", "a fresh container by the Docker Engine", CONTAINER | CAP(GPU), 2},

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jail.c: the back end `jail`: a guest in namespaces of its own, made by the launcher (src/launcher says
+ * how). Here a spec becomes a request: what the cell may see of the host is opened with our own rights.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "backends/jail/client.h"
+#include "backends/jail/probe.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "core/backend.h"
+#include "core/guest_process.h"
+#include "core/image/image.h"
+
+#define CREATE_TIMEOUT_MS 30000
+#define END_TIMEOUT_MS	  30000
+#define MOUNTS_MAX	  LAUNCHER_MAX_MOUNTS
+
+struct jail_state {
+	bool is_open;
+	int control_fd;
+};
+
+/* Everything a request points to, for as long as it is being made. */
+struct plan {
+	struct cell *c;
+	struct launcher_request rq;
+	struct cell_image image;
+	int n_opened, opened[LAUNCHER_MAX_FDS];
+};
+
+static void plan_done(struct plan *p)
+{
+	for (int i = 0; i < p->n_opened; i++)
+		close(p->opened[i]);
+	cell_image_done(&p->image);
+}
+#define auto_plan __attribute__((cleanup(plan_done)))
+
+static int plan_open(struct plan *p, const char *path, int flags)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC | flags);
+
+	if (fd >= 0)
+		p->opened[p->n_opened++] = fd;
+	return fd;
+}
+
+/* A device file mounted into a cell would be that device, whatever its mount forbids. */
+static int check_source(int fd, const char *path, struct cell_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return cell_fail_errno(err, errno, "look at '%s'", path);
+	if (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode) ||
+		S_ISFIFO(st.st_mode))
+		return 0;
+	int r = cell_fail(err, CELL_EINVAL, 0, "mount '%s': it is a device", path);
+	return cell_error_hint(err, r, "cells get no devices of the host");
+}
+
+static int plan_mounts(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	if (spec->n_mounts > MOUNTS_MAX)
+		return cell_fail(err, CELL_ELIMIT, 0, "%zu mounts, but the jail takes %u",
+			spec->n_mounts, MOUNTS_MAX);
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const struct cell_mount *m = &spec->mounts[i];
+		struct launcher_mount *out = &p->rq.mounts[p->rq.n_mounts++];
+
+		if (!launcher_is_clean_path(m->target)) {
+			int r = cell_fail(err, CELL_EINVAL, 0, "mount target '%s'", m->target);
+			return cell_error_hint(err, r,
+				"give an absolute path below / without '..', '.' or doubled "
+				"slashes");
+		}
+		out->fd = plan_open(p, m->source, 0);
+		if (out->fd < 0)
+			return cell_fail_errno(err, errno, "mount '%s'", m->source);
+		int r = check_source(out->fd, m->source, err);
+		if (r < 0)
+			return r;
+		out->target = m->target;
+		out->is_read_only = m->is_read_only;
+	}
+	return 0;
+}
+
+static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	const struct cell_limits *l = &spec->limits;
+	struct launcher_head *h = &p->rq.head;
+
+	h->memory_bytes = l->memory_bytes;
+	h->cpu_millis = l->cpu_millis;
+	h->pids = l->pids;
+	h->files = l->files;
+	h->file_size_bytes = l->file_size_bytes;
+	h->process_memory_bytes = l->process_memory_bytes;
+	h->cpu_time_s = l->cpu_time_s;
+	h->io_weight = l->io_weight;
+	h->disk_bytes = l->disk_bytes;
+	if (l->is_best_effort)
+		h->flags |= LAUNCHER_BEST_EFFORT;
+	if (l->memory_bytes && l->memory_bytes < 1 << 20) {
+		int r = cell_fail(err, CELL_EINVAL, 0,
+			"limits.memory: %llu bytes hold not even the guest",
+			(unsigned long long)l->memory_bytes);
+		return cell_error_hint(err, r, "give at least 1m; most programs want 16m and more");
+	}
+	if (l->disk_bytes && spec->workspace) {
+		if (!l->is_best_effort) {
+			int r = cell_fail(err, CELL_ENOTSUP, 0,
+				"limits.disk: what is written to the workspace '%s' goes to the "
+				"host's disk, "
+				"uncounted",
+				spec->workspace);
+			return cell_error_hint(err, r,
+				"leave the workspace out (a private one counts), or use --limits "
+				"best-effort to limit the rest");
+		}
+		cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+	}
+	if (l->cpu_millis && l->cpu_millis < 10) {
+		int r = cell_fail(err, CELL_EINVAL, 0,
+			"limits.cpus: 0.%03u is less than the kernel can count", l->cpu_millis);
+		return cell_error_hint(err, r, "give at least 0.01");
+	}
+	return 0;
+}
+
+/* A root tree or an image by name; "host" is what there is without either. */
+static int plan_image(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	auto_free char *root = spec->root ? realpath(spec->root, NULL) : NULL;
+
+	if (spec->root && spec->image)
+		return cell_fail(err, CELL_EINVAL, 0, "both a root tree and an image are given");
+	if (spec->root && !root)
+		return cell_fail_errno(err, errno, "root tree '%s'", spec->root);
+	if (root && !strcmp(root, "/")) {
+		int r = cell_fail(err, CELL_EINVAL, 0, "root tree '%s' is the host's own root",
+			spec->root);
+		return cell_error_hint(err, r,
+			"leave it out: the host's programs are there without its other files");
+	}
+	const char *ref = root ? root : spec->image;
+	if (!ref || !strcmp(ref, "host"))
+		return 0;
+	int r = cell_image_resolve(ref, &p->image, err);
+	if (r < 0)
+		return r;
+	if (p->image.n_layers > LAUNCHER_MAX_LAYERS)
+		return cell_fail(err, CELL_ELIMIT, 0,
+			"image '%s' has %zu layers, the jail takes %u", ref, p->image.n_layers,
+			LAUNCHER_MAX_LAYERS);
+	for (size_t i = 0; i < p->image.n_layers; i++) {
+		int fd = plan_open(p, p->image.layers[i], O_DIRECTORY);
+		if (fd < 0)
+			return cell_fail_errno(err, errno, "layer '%s'", p->image.layers[i]);
+		p->rq.layers[p->rq.n_layers++] = fd;
+	}
+	p->rq.hold_fd = p->image.hold_fd;
+	return 0;
+}
+
+static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	struct launcher_head *h = &p->rq.head;
+	int r;
+
+	h->op = LAUNCHER_CREATE;
+	h->owner_uid = geteuid();
+	h->owner_gid = getegid();
+	p->rq.hold_fd = p->rq.workspace_fd = p->rq.filter_fd = p->rq.scratch_fd = -1;
+	if (!cell_is_ephemeral(p->c))
+		h->flags |= LAUNCHER_KEEP;
+	r = plan_image(p, spec, err);
+	if (r < 0)
+		return r;
+	if (spec->workspace) {
+		struct stat st;
+
+		p->rq.workspace_fd = plan_open(p, spec->workspace, O_DIRECTORY);
+		if (p->rq.workspace_fd < 0 || fstat(p->rq.workspace_fd, &st) < 0)
+			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
+		/* files in it belong to whom it belongs, also when root makes the cell */
+		if (geteuid() == 0) {
+			h->owner_uid = st.st_uid;
+			h->owner_gid = st.st_gid;
+		}
+	}
+	r = plan_mounts(p, spec, err);
+	return r < 0 ? r : plan_limits(p, spec, err);
+}
+
+static struct jail_state *state_of(struct cell *c)
+{
+	return cell_state(c);
+}
+
+/* guest_options.start: by the launcher. */
+static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
+	struct cell_error *err)
+{
+	struct plan *p = user;
+	struct jail_state *s = state_of(p->c);
+	struct launcher_reply reply;
+	auto_fd int guest = cell_guest_image(cell_directory_fd(p->c), err);
+
+	if (guest < 0)
+		return guest;
+	p->rq.guest_fd = guest;
+	p->rq.stream_fd = stream_fd;
+	p->rq.texts[LAUNCHER_TEXT_TITLE] = title;
+	auto_fd int control = jail_client_send(&p->rq, err);
+	if (control < 0)
+		return control;
+	int r = jail_client_receive(control, CREATE_TIMEOUT_MS, &reply, ret_pidfd, err);
+	if (r < 0)
+		return r;
+	if (reply.answer != LAUNCHER_READY)
+		return jail_explain(&reply, err);
+	*ret_pid = reply.pid;
+	s->control_fd = steal_fd(control);
+	s->is_open = true;
+	return cell_note_set_int(p->c, "jail_slot", reply.slot, err);
+}
+
+static int jail_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	auto_plan struct plan p = {.c = c, .image = CELL_IMAGE_INIT};
+	int r = plan_make(&p, spec, err);
+
+	if (r < 0)
+		return r;
+	struct guest_options o = {.start = launch, .user = &p};
+	return cell_guest_start(c, &o, err);
+}
+
+static void close_control(struct jail_state *s)
+{
+	if (s->is_open)
+		close(s->control_fd);
+	s->is_open = false;
+}
+
+/* A cell that outlives us goes on without this connection; for another, letting go is destroying. */
+static void jail_detach(struct cell *c)
+{
+	if (!cell_is_ephemeral(c))
+		close_control(state_of(c));
+}
+
+static int await_done(int control_fd, struct cell_error *err)
+{
+	struct launcher_reply reply;
+	int r;
+
+	do {
+		r = jail_client_receive(control_fd, END_TIMEOUT_MS, &reply, NULL, err);
+		if (r < 0)
+			return r;
+		if (reply.answer == LAUNCHER_FAILED)
+			return jail_explain(&reply, err);
+	} while (reply.answer != LAUNCHER_DONE && reply.answer != LAUNCHER_EXITED);
+	return 0;
+}
+
+/* From the record alone: by its slot, or whatever crashed launchers left when there is none. */
+static int remove_slot(struct cell *c, struct cell_error *err)
+{
+	int64_t slot = cell_note_int(c, "jail_slot", -1);
+	char title[160] = "";
+	struct launcher_request rq = {.head.op = slot >= 0 && slot < LAUNCHER_MAX_SLOTS
+							 ? LAUNCHER_REMOVE
+							 : LAUNCHER_PRUNE,
+		.stream_fd = -1,
+		.guest_fd = -1,
+		.hold_fd = -1,
+		.workspace_fd = -1,
+		.filter_fd = -1,
+		.scratch_fd = -1};
+
+	if (rq.head.op == LAUNCHER_REMOVE) {
+		int r = cell_guest_title(c, title, err);
+		if (r < 0)
+			return r;
+		rq.head.slot = (uint32_t)slot;
+		rq.texts[LAUNCHER_TEXT_TITLE] = title;
+	}
+	auto_fd int control = jail_client_send(&rq, err);
+	return control < 0 ? control : await_done(control, err);
+}
+
+static int jail_destroy(struct cell *c, struct cell_error *err)
+{
+	struct jail_state *s = state_of(c);
+	int r = 0;
+
+	if (s->is_open) { /* we made it: the launcher has its pidfd */
+		if (cell_is_ephemeral(c)) {
+			struct cell_error why = {0};
+
+			if (send(s->control_fd, (char[]){LAUNCHER_END}, 1, MSG_NOSIGNAL) == 1)
+				r = await_done(s->control_fd, &why);
+			close_control(s);
+			/* it ended before we asked, or died with the launcher: the pidfd tells */
+			if (r == -ECONNRESET)
+				r = 0;
+			if (r < 0 && err)
+				*err = why;
+			return r < 0 ? r : cell_guest_stop(c, err);
+		}
+		close_control(s);
+	}
+	r = cell_guest_stop(c, err);
+	return r < 0 ? r : remove_slot(c, err);
+}
+
+#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
+
+const struct cell_backend cell_backend_jail = {
+	.name = "jail",
+	.summary = "own namespaces, syscall filter, cgroups; no daemon, root or not",
+	.wall = "Commands see neither files, processes nor network of the host, hold no privilege "
+		"and "
+		"cannot get one. They share its kernel: a hole in that is a hole in the wall.",
+	.tier = 2,
+	.strength = 100,
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
+		CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) | CAP(HIDE_FILES) |
+		CAP(HIDE_PROCESSES) | CAP(SYSCALL_FILTER) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
+		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
+		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
+		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE),
+	.state_size = sizeof(struct jail_state),
+	.probe = jail_probe,
+	.create = jail_create,
+	.open_guest = cell_guest_connect,
+	.destroy = jail_destroy,
+	.detach = jail_detach,
+};

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup_find.c: which hierarchies there are and where in them we may make our group. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launcher/cgroup.h"
+
+#define GROUP	   "cell"
+#define SUPERVISOR "cell-supervisor"
+
+const char *const cgroup_names[CG_COUNT] = {"memory", "cpu", "pids", "io", "cpuset"};
+
+static int controller_of(const char *word, size_t n)
+{
+	for (int i = 0; i < CG_COUNT; i++)
+		if (strlen(cgroup_names[i]) == n && !memcmp(cgroup_names[i], word, n))
+			return i;
+	return n == 5 && !memcmp(word, "blkio", 5) ? CG_IO : -1;
+}
+
+unsigned cgroup_parse_controllers(const char *words)
+{
+	unsigned mask = 0;
+
+	while (*words) {
+		size_t n = strcspn(words, " ,\n");
+		int c = controller_of(words, n);
+
+		if (n && c >= 0)
+			mask |= 1u << c;
+		words += n + (words[n] != '\0');
+	}
+	return mask;
+}
+
+/* Copy the field at *p, undoing the kernel's \040; moves *p behind it. */
+static bool field(const char **p, char *ret, size_t size)
+{
+	size_t n = 0;
+	const char *s = *p;
+
+	while (*s == ' ')
+		s++;
+	for (; *s && *s != ' ' && *s != '\n'; s++) {
+		char c = *s;
+
+		if (c == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+			s[3] >= '0' && s[3] <= '7') {
+			c = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+			s += 3;
+		}
+		if (n + 1 >= size)
+			return false;
+		ret[n++] = c;
+	}
+	ret[n] = '\0';
+	*p = s;
+	return n > 0;
+}
+
+bool cgroup_parse_mount(const char *line, struct cgroup_mount *ret)
+{
+	char word[256];
+	const char *p = line;
+
+	memset(ret, 0, sizeof *ret);
+	for (int i = 0; i < 3; i++) /* id, parent, device */
+		if (!field(&p, word, sizeof word))
+			return false;
+	if (!field(&p, ret->root, sizeof ret->root) || !field(&p, ret->path, sizeof ret->path))
+		return false;
+	p = strstr(p, " - ");
+	if (!p)
+		return false;
+	p += 3;
+	if (!field(&p, word, sizeof word))
+		return false;
+	ret->is_v2 = !strcmp(word, "cgroup2");
+	if (!ret->is_v2 && strcmp(word, "cgroup") != 0)
+		return false;
+	if (!field(&p, word, sizeof word)) /* source */
+		return false;
+	if (!ret->is_v2 && field(&p, word, sizeof word))
+		ret->controllers = cgroup_parse_controllers(word);
+	return ret->is_v2 || ret->controllers;
+}
+
+bool cgroup_parse_own(const char *line, int controller, char *ret, size_t size)
+{
+	const char *names = strchr(line, ':');
+	const char *path = names ? strchr(names + 1, ':') : NULL;
+	char word[256];
+
+	if (!path)
+		return false;
+	size_t n = (size_t)(path - names - 1);
+	if (controller < 0) {
+		if (n != 0)
+			return false;
+	} else {
+		if (n >= sizeof word)
+			return false;
+		memcpy(word, names + 1, n);
+		word[n] = '\0';
+		if (!(cgroup_parse_controllers(word) & 1u << controller))
+			return false;
+	}
+	path++;
+	n = strcspn(path, "\n");
+	if (n == 0 || n >= size || path[0] != '/')
+		return false;
+	memcpy(ret, path, n);
+	ret[n] = '\0';
+	return true;
+}
+
+bool cgroup_under_mount(const struct cgroup_mount *m, const char *group, char *ret, size_t size)
+{
+	size_t n = strcmp(m->root, "/") == 0 ? 0 : strlen(m->root);
+
+	/* outside of what is mounted here, or seen from another cgroup namespace */
+	if (strncmp(group, m->root, n) != 0 || (group[n] && group[n] != '/') ||
+		strstr(group, "/..") != NULL)
+		return false;
+	int len = snprintf(ret, size, "%s%s", m->path, strcmp(group + n, "/") ? group + n : "");
+	return len > 0 && (size_t)len < size;
+}
+
+static bool write_at(int fd, const char *name, const char *text)
+{
+	auto_fd int file = openat(fd, name, O_WRONLY | O_CLOEXEC);
+
+	return file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+static unsigned read_controllers(int fd)
+{
+	char text[256];
+	auto_fd int file = openat(fd, "cgroup.controllers", O_RDONLY | O_CLOEXEC);
+	ssize_t n = file < 0 ? -1 : read(file, text, sizeof text - 1);
+
+	if (n < 0)
+		return 0;
+	text[n] = '\0';
+	return cgroup_parse_controllers(text);
+}
+
+/* Let groups below have each controller; what is refused is missing. */
+static void enable(int fd, bool *ret_is_busy)
+{
+	unsigned have = read_controllers(fd);
+
+	for (int i = 0; i < CG_COUNT; i++) {
+		char text[16];
+
+		if (!(have & 1u << i))
+			continue;
+		(void)snprintf(text, sizeof text, "+%s", cgroup_names[i]);
+		if (!write_at(fd, "cgroup.subtree_control", text) && errno == EBUSY)
+			*ret_is_busy = true;
+	}
+}
+
+/* A group with processes cannot hand controllers down: move them into a group beside ours. */
+static void step_aside(int fd)
+{
+	char text[4096];
+
+	if (mkdirat(fd, SUPERVISOR, 0755) < 0 && errno != EEXIST)
+		return;
+	auto_fd int aside = openat(fd, SUPERVISOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int round = 0; aside >= 0 && round < 16; round++) {
+		auto_fd int file = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+		ssize_t n = file < 0 ? 0 : read(file, text, sizeof text - 1);
+
+		if (n <= 0)
+			return;
+		text[n] = '\0';
+		for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
+			*end = '\0';
+			(void)write_at(aside, "cgroup.procs", p);
+		}
+	}
+}
+
+static bool open_group(struct cgroup_tree *t)
+{
+	if (mkdirat(t->above_fd, GROUP, 0755) < 0 && errno != EEXIST)
+		return false;
+	t->fd = openat(t->above_fd, GROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return t->fd >= 0;
+}
+
+bool cgroup_make_again(struct cgroups *cg, struct cgroup_tree *t)
+{
+	struct cgroup_tree again = *t;
+	bool is_busy;
+
+	if (!open_group(&again))
+		return false;
+	close(t->fd);
+	*t = again;
+	if (t == &cg->v2)
+		enable(t->fd, &is_busy);
+	return true;
+}
+
+static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
+{
+	bool is_busy = false;
+	struct cgroup_tree t = {.fd = -1};
+
+	t.above_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t.above_fd < 0)
+		return false;
+	if (faccessat(t.above_fd, "cgroup.procs", W_OK, AT_EACCESS) < 0 || !open_group(&t)) {
+		close(t.above_fd);
+		return false;
+	}
+	enable(t.above_fd, &is_busy);
+	if (is_busy && is_own) {
+		step_aside(t.above_fd);
+		enable(t.above_fd, &is_busy);
+	}
+	enable(t.fd, &is_busy);
+	cg->v2_controllers = read_controllers(t.fd);
+	cg->has_kill = faccessat(t.fd, "cgroup.kill", W_OK, AT_EACCESS) == 0;
+	cg->v2 = t;
+	return true;
+}
+
+static void find_v2(struct cgroups *cg, const struct cgroup_mount *m, const char *own,
+	bool is_rootful)
+{
+	char path[600], top[600] = "";
+
+	if (is_rootful && try_v2(cg, m->path, false))
+		return;
+	if (!cgroup_under_mount(m, own, path, sizeof path))
+		return;
+	size_t floor = strlen(m->path);
+	/* the highest group above ours that was delegated to us: it has no processes of its own */
+	for (char up[600]; strlen(path) > floor;) {
+		auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0)
+			break;
+		memcpy(top, path, sizeof top);
+		memcpy(up, path, sizeof up);
+		char *slash = strrchr(up, '/');
+		if (!slash || slash == up)
+			break;
+		*slash = '\0';
+		memcpy(path, up, sizeof path);
+	}
+	if (!top[0] && cgroup_under_mount(m, own, path, sizeof path))
+		memcpy(top, path, sizeof top);
+	(void)try_v2(cg, top, cgroup_under_mount(m, own, path, sizeof path) && !strcmp(top, path));
+}
+
+static void find_v1(struct cgroups *cg, int c, const struct cgroup_mount *m, const char *own,
+	bool is_rootful)
+{
+	char path[600];
+	const char *tries[2] = {is_rootful ? m->path : NULL,
+		cgroup_under_mount(m, own, path, sizeof path) ? path : NULL};
+
+	for (int i = 0; i < 2; i++) {
+		struct cgroup_tree t = {.fd = -1};
+
+		if (!tries[i])
+			continue;
+		t.above_fd = open(tries[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (t.above_fd < 0)
+			continue;
+		if (faccessat(t.above_fd, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
+			open_group(&t)) {
+			cg->v1[c] = t;
+			return;
+		}
+		close(t.above_fd);
+	}
+}
+
+static bool read_own(int controller, char *ret, size_t size)
+{
+	char line[1024];
+	auto_file FILE *f = fopen("/proc/self/cgroup", "re");
+
+	while (f && fgets(line, sizeof line, f))
+		if (cgroup_parse_own(line, controller, ret, size))
+			return true;
+	return false;
+}
+
+static bool has_swap(void)
+{
+	char line[256];
+	int n = 0;
+	auto_file FILE *f = fopen("/proc/swaps", "re");
+
+	while (f && fgets(line, sizeof line, f))
+		n++;
+	return n > 1;
+}
+
+/* Weights act only through a scheduler that knows them. */
+static bool has_weights(const struct cgroups *cg)
+{
+	int fd = cg->v2_controllers & 1u << CG_IO ? cg->v2.fd : cg->v1[CG_IO].fd;
+
+	if (fd < 0)
+		return false;
+	return faccessat(fd, "io.bfq.weight", W_OK, 0) == 0 ||
+	       faccessat(fd, "blkio.bfq.weight", W_OK, 0) == 0 ||
+	       faccessat(fd, "io.weight", W_OK, 0) == 0 ||
+	       faccessat(fd, "blkio.weight", W_OK, 0) == 0;
+}
+
+static bool has_own_nproc(void)
+{
+	struct utsname un;
+	unsigned major = 0, minor = 0;
+
+	return uname(&un) == 0 && sscanf(un.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 14));
+}
+
+static void sum_up(struct cgroups *cg)
+{
+	static const uint32_t bits[CG_COUNT] = {LAUNCHER_CAN_MEMORY, LAUNCHER_CAN_CPU,
+		LAUNCHER_CAN_PIDS, LAUNCHER_CAN_IO, LAUNCHER_CAN_CPUSET};
+
+	for (int i = 0; i < CG_COUNT; i++)
+		if ((cg->v2_controllers & 1u << i) || cg->v1[i].fd >= 0)
+			cg->can |= bits[i];
+	cg->has_own_nproc = has_own_nproc();
+	if (cg->has_own_nproc)
+		cg->can |= LAUNCHER_CAN_PIDS;
+	if (!has_weights(cg))
+		cg->can &= ~(uint32_t)LAUNCHER_CAN_IO;
+	if (cg->v2.fd >= 0)
+		cg->can |= LAUNCHER_CAN_CLONE_INTO;
+	if (cg->has_kill)
+		cg->can |= LAUNCHER_CAN_CGROUP_KILL;
+	cg->has_swap = has_swap();
+	cg->has_memsw = cg->v2_controllers & 1u << CG_MEMORY
+				? faccessat(cg->v2.fd, "memory.swap.max", W_OK, 0) == 0
+				: cg->v1[CG_MEMORY].fd >= 0 &&
+					  faccessat(cg->v1[CG_MEMORY].fd,
+						  "memory.memsw.limit_in_bytes", W_OK, 0) == 0;
+	if ((cg->can & LAUNCHER_CAN_MEMORY) && (cg->has_memsw || !cg->has_swap))
+		cg->can |= LAUNCHER_CAN_SWAP;
+}
+
+void cgroup_init(struct cgroups *cg, bool is_rootful)
+{
+	char line[4096], own[512];
+	struct cgroup_mount m;
+
+	memset(cg, 0, sizeof *cg);
+	cg->v2 = (struct cgroup_tree){-1, -1};
+	for (int i = 0; i < CG_COUNT; i++)
+		cg->v1[i] = (struct cgroup_tree){-1, -1};
+	auto_file FILE *f = fopen("/proc/self/mountinfo", "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (!cgroup_parse_mount(line, &m))
+			continue;
+		if (m.is_v2 && cg->v2.fd < 0 && read_own(-1, own, sizeof own))
+			find_v2(cg, &m, own, is_rootful);
+		for (int i = 0; !m.is_v2 && i < CG_COUNT; i++)
+			if ((m.controllers & 1u << i) && cg->v1[i].fd < 0 &&
+				read_own(i, own, sizeof own))
+				find_v1(cg, i, &m, own, is_rootful);
+	}
+	sum_up(cg);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launcher.h: the launcher's own types. One process, one thread, no heap: a cell's first process is
+ * a copy of it, so it stays small.
+ *
+ *	serve.c   requests and the table of cells
+ *	slot.c    what a cell holds exclusively: a number, ids, cgroups
+ *	stage.c   the launcher's own mount namespace and the root template
+ *	spare.c   network, ipc and host name namespaces made ahead
+ *	birth.c   from a request to a running guest: the launcher's half
+ *	inside.c  the first process's half: mounts
+ *	seal.c    the first process's half: giving up everything
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "launcher/cgroup.h"
+#include "launcher/fail.h"
+#include "launcher/request.h"
+
+#define CELL_UID       1000u /* inside; the only id there is */
+#define CELL_GID       1000u
+#define CELL_HOME      "/home/cell"
+#define CELL_WORKSPACE "/workspace"
+
+#define MAX_CELLS 16384
+
+/* What this machine allows, found once. */
+struct host {
+	bool is_rootful;
+	bool has_new_mounts; /* open_tree, move_mount, mount_setattr, fsopen ... */
+	bool has_clone3;
+	bool has_time_ns;
+	bool may_exempt_oom; /* CAP_SYS_RESOURCE */
+	bool has_full_proc;  /* may mount the whole of /proc, not only /proc/PID */
+	bool has_overlay;
+	int landlock_abi;
+	uid_t uid; /* the launcher's, in the namespace it was started in */
+	gid_t gid;
+	uint32_t first_uid,
+		n_uids;	  /* ids for slots; n_uids 0: none of our own, use the launcher's */
+	int outer_mnt_fd; /* mount namespace the clients' fds come from */
+	int stage_mnt_fd; /* ours */
+	int slots_fd;	  /* directory of lock files */
+	struct cgroups cgroups;
+};
+extern struct host host;
+
+/* What one cell has to itself while it lives. */
+struct slot {
+	uint32_t number;
+	bool is_held;
+	bool has_title; /* its lock says whose it is */
+	int lock_fd;
+	uint32_t uid, gid; /* on the host */
+	struct cgroup_slot cgroup;
+	struct slot_idmap { /* user namespaces for idmapped mounts of an owner's files */
+		int fd;
+		uint32_t uid, gid;
+	} idmaps[2];
+};
+
+/* What lets the first process go, and what it then tells the client. */
+struct birth_go {
+	int32_t pid; /* as the launcher sees it */
+	uint32_t slot, enforced;
+};
+
+/* A cell being made: everything its first process needs, by value or as an fd. */
+struct birth {
+	const struct launcher_request *rq;
+	struct slot *slot;
+	int go_fd; /* child reads its go, writes its failure */
+	struct birth_go go;
+	int root_fd; /* detached root tree; -1: an overlay over layers */
+	int layer_fds[LAUNCHER_MAX_LAYERS];
+	int workspace_fd;
+	int mount_fds[LAUNCHER_MAX_MOUNTS];
+	int scratch_fd; /* detached tree of the disk directory; -1: memory */
+	int oom_fd;
+	bool has_full_proc; /* found while mounting it */
+};
+
+/* ---- slot.c ---- */
+struct slot *slot_take(struct failure *f);
+/* By number, whoever made it: for REMOVE. NULL with errno EBUSY while its owner lives. */
+struct slot *slot_adopt(uint32_t number, struct failure *f);
+/* Keep it warm for the next cell, or give it back to the machine. */
+void slot_recycle(struct slot *s);
+void slot_free(struct slot *s);
+void slot_free_all(void);
+/* Slots that nobody holds any more: free what they left. */
+void slot_sweep(void);
+/* Whose it is, for REMOVE from another process. */
+void slot_name_owner(struct slot *s, const char *title);
+bool slot_is_owned_by(uint32_t number, const char *title);
+/* A user namespace that maps owner ids on disk to this slot's; cached in the slot. */
+int slot_idmap(struct slot *s, uint32_t owner_uid, uint32_t owner_gid, struct failure *f);
+
+/* ---- stage.c ---- */
+int stage_init(struct failure *f);
+/* A detached copy of the template of the host's own programs. */
+int stage_clone_host(struct failure *f);
+/* A detached copy of a client's directory or file, with these attributes; idmap_fd -1: none. */
+int stage_clone_fd(int fd, unsigned attr, int idmap_fd, enum launcher_step step, struct failure *f);
+
+/* ---- spare.c ---- */
+/* Be in fresh network, ipc and uts namespaces that no cell has used. */
+int spare_ready(struct failure *f);
+/* A cell was born into them: they are its own now. */
+void spare_given(void);
+bool spare_is_ready(void);
+int spare_write_proc(const char *path, const char *text); /* under our own /proc */
+
+/* ---- birth.c ---- */
+struct newborn {
+	pid_t pid;
+	int pidfd;
+	int status_fd; /* readable: a struct failure, or the end, which is good news */
+	int oom_fd;
+	uint32_t enforced; /* limits, LAUNCHER_CAN_* */
+};
+/* On failure *ret may still hold a process and fds: they are the caller's to end. */
+int birth_begin(const struct launcher_request *rq, struct slot *slot, struct newborn *ret,
+	struct failure *f);
+int birth_go(const struct newborn *n, uint32_t slot);
+
+/* ---- inside.c, seal.c ---- */
+/* The first process, until exec. Does not return. */
+__attribute__((noreturn)) void inside_main(struct birth *b);
+int seal_read_filter(const struct launcher_request *rq, struct failure *f);
+int seal_limits(const struct launcher_request *rq, struct failure *f);
+int seal_session(struct failure *f);
+int seal_privileges(bool is_keep, struct failure *f);
+int seal_landlock(struct failure *f);
+int seal_filter(struct failure *f);

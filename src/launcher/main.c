@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c: the launcher, the one program that ever holds privileges. The library starts it from a
+ * copy embedded in itself, so that it is small however big the process that wants cells has grown,
+ * and has nothing of that process in its memory. With root it uses root; without, it makes a user
+ * namespace in which it may do the same things. There is no setuid bit anywhere.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launcher/launcher.h"
+#include "launcher/serve.h"
+#include "launcher/sys.h"
+
+#define FIRST_UID 0x70000000u /* between systemd's containers and the signed end: nobody's */
+
+struct host host = {.outer_mnt_fd = -1, .stage_mnt_fd = -1, .slots_fd = -1};
+
+static bool has_cap(unsigned cap)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+
+	return syscall(SYS_capget, &head, data) == 0 && (data[cap / 32].effective & 1u << cap % 32);
+}
+
+/* A range of ids to hand out: high ones where all are mapped, else the upper half of what is. */
+static uint32_t free_ids(const char *map, uint32_t *ret_first)
+{
+	char line[128];
+	uint64_t inside, outside, count, best = 0;
+	auto_file FILE *f = fopen(map, "re");
+
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &inside, &outside, &count) !=
+			3)
+			continue;
+		if (inside <= FIRST_UID &&
+			inside + count >= (uint64_t)FIRST_UID + LAUNCHER_MAX_SLOTS) {
+			*ret_first = FIRST_UID;
+			return LAUNCHER_MAX_SLOTS;
+		}
+		if (count / 2 > best) {
+			best = count / 2;
+			*ret_first = (uint32_t)(inside + count - best);
+		}
+	}
+	return best < 64 ? 0 : best > LAUNCHER_MAX_SLOTS ? LAUNCHER_MAX_SLOTS : (uint32_t)best;
+}
+
+static void find_ids(void)
+{
+	uint32_t first_gid = 0;
+	uint32_t n_uids = free_ids("/proc/self/uid_map", &host.first_uid);
+	uint32_t n_gids = free_ids("/proc/self/gid_map", &first_gid);
+
+	host.n_uids = first_gid == host.first_uid ? (n_gids < n_uids ? n_gids : n_uids) : 0;
+}
+
+static int become_root_of_our_own(struct failure *f)
+{
+	char text[48];
+
+	/* and a mount namespace that belongs to it: into the host's own there is no way back */
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return fail(f, LAUNCHER_STEP_USERNS, "unshare(CLONE_NEWUSER)", NULL);
+	if (spare_write_proc("/proc/self/setgroups", "deny") < 0 && errno != ENOENT)
+		return fail(f, LAUNCHER_STEP_USERNS, "deny", "setgroups");
+	/* as uid 0 of it: some settings of a namespace ask for that and for no capability */
+	(void)snprintf(text, sizeof text, "0 %u 1", host.uid);
+	if (spare_write_proc("/proc/self/uid_map", text) < 0)
+		return fail(f, LAUNCHER_STEP_USERNS, "write", "/proc/self/uid_map");
+	(void)snprintf(text, sizeof text, "0 %u 1", host.gid);
+	if (spare_write_proc("/proc/self/gid_map", text) < 0)
+		return fail(f, LAUNCHER_STEP_USERNS, "write", "/proc/self/gid_map");
+	host.uid = host.gid = 0;
+	return 0;
+}
+
+static bool has_call(long number, long a, long b, long c)
+{
+	errno = 0;
+	return syscall(number, a, b, c, 0, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
+}
+
+static void find_features(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */);
+
+	host.landlock_abi = abi > 0 ? (int)abi : 0;
+	host.has_clone3 = has_call(SYS_clone3, 0, 0, 0);
+	host.has_new_mounts = has_call(SYS_open_tree, -1, (long)"x", 0) &&
+			      has_call(SYS_mount_setattr, -1, (long)"x", 0) &&
+			      has_call(SYS_fsopen, 0, 0, 0);
+	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
+	host.has_full_proc = true; /* tried by the first cell that needs it */
+	char line[64];
+	auto_file FILE *f = fopen("/proc/filesystems", "re");
+	while (f && fgets(line, sizeof line, f))
+		host.has_overlay |= !strcmp(line, "nodev\toverlay\n");
+}
+
+static int start(struct failure *f)
+{
+	struct rlimit files;
+
+	host.uid = geteuid();
+	host.gid = getegid();
+	host.is_rootful = has_cap(CAP_SYS_ADMIN) && has_cap(CAP_SETUID) && has_cap(CAP_SETGID) &&
+			  has_cap(CAP_SYS_CHROOT);
+	find_features();
+	if (host.is_rootful)
+		find_ids();
+	host.is_rootful = host.is_rootful && host.n_uids;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	/* groups of whoever started us are no business of a cell's */
+	if (host.is_rootful && setgroups(0, NULL) < 0)
+		return fail(f, LAUNCHER_STEP_PRIVILEGES, "drop supplementary groups", NULL);
+	cgroup_init(&host.cgroups, host.is_rootful);
+	if (!host.is_rootful && become_root_of_our_own(f) < 0)
+		return -1;
+	if (stage_init(f) < 0 || spare_ready(f) < 0)
+		return -1;
+	/* nobody of the same user may look into it; without root our own /proc files would be lost to us */
+	if (host.is_rootful)
+		(void)prctl(PR_SET_DUMPABLE, 0);
+	return 0;
+}
+
+int main(void)
+{
+	struct failure broken = {0};
+	sigset_t none;
+
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd < 3; fd++)
+		(void)dup2(null, fd);
+	if (sys_close_range(LAUNCHER_SOCKET_FD + 1, ~0u, 0) < 0)
+		for (int fd = LAUNCHER_SOCKET_FD + 1; fd < 65536; fd++)
+			(void)close(fd);
+	(void)fcntl(LAUNCHER_SOCKET_FD, F_SETFD, FD_CLOEXEC);
+	(void)prctl(PR_SET_NAME, "cell-launcher");
+	(void)setsid(); /* Ctrl-C in the client's terminal is for the client */
+	(void)umask(022);
+	for (int sig = 1; sig < 32; sig++)
+		(void)signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (start(&broken) == 0)
+		broken.step = LAUNCHER_STEP_NONE;
+	serve(LAUNCHER_SOCKET_FD, &broken);
+}

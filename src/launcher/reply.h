@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reply.h: answering a client. */
+#pragma once
+#include "launcher/request.h"
+
+/* One message, with an fd when attach_fd >= 0. A client that does not read loses its answer. */
+int reply_send(int fd, const struct launcher_reply *r, int attach_fd);

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.c: requests in, cells out. A request is one message on the launcher's socket; from then on a
+ * cell has a control socket of its own, so clients with several threads need no order among them. The
+ * end of that socket is the end of its cell, unless it is to be kept.
+ */
+#include "launcher/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launcher/launcher.h"
+#include "launcher/reply.h"
+#include "launcher/sys.h"
+
+enum source {
+	FROM_CONTROL,
+	FROM_STATUS,
+	FROM_PID,
+	N_SOURCES
+};
+#define FROM_SOCKET UINT64_MAX
+#define PATIENCE_MS 1000
+
+struct cell {
+	bool is_used;
+	bool is_ready;	 /* its first process said that only exec is left */
+	bool is_refused; /* it failed, and the client knows */
+	bool is_kept;
+	bool is_ending;	    /* END was asked for: say DONE when it is gone */
+	uint64_t killed_ms; /* 0: not yet */
+	int control_fd;
+	struct newborn born;
+	struct slot *slot;
+};
+
+static struct cell cells[MAX_CELLS];
+static size_t n_cells, first_free, n_dying;
+static int epoll_fd = -1;
+
+static void watch(struct cell *c, int fd, enum source from)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN, .data.u64 = (uint64_t)(c - cells) * N_SOURCES + from};
+
+	(void)epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void drop(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void answer(int fd, struct launcher_reply *r)
+{
+	r->magic = LAUNCHER_MAGIC;
+	if (fd >= 0)
+		(void)reply_send(fd, r, -1);
+}
+
+static void answer_failure(int fd, const struct failure *f)
+{
+	struct launcher_reply r = {
+		.answer = LAUNCHER_FAILED, .step = f->step, .sys_errno = f->sys_errno};
+
+	(void)snprintf(r.text, sizeof r.text, "%s", f->text);
+	answer(fd, &r);
+}
+
+static struct cell *new_cell(void)
+{
+	for (size_t i = first_free; i < MAX_CELLS; i++) {
+		if (cells[i].is_used)
+			continue;
+		first_free = i + 1;
+		n_cells++;
+		cells[i] = (struct cell){.is_used = true,
+			.control_fd = -1,
+			.born = {.pid = -1, .pidfd = -1, .status_fd = -1, .oom_fd = -1}};
+		return &cells[i];
+	}
+	return NULL;
+}
+
+static void free_cell(struct cell *c)
+{
+	drop(&c->control_fd);
+	drop(&c->born.pidfd);
+	drop(&c->born.status_fd);
+	drop(&c->born.oom_fd);
+	c->is_used = false;
+	n_cells--;
+	n_dying -= c->killed_ms != 0;
+	if ((size_t)(c - cells) < first_free)
+		first_free = (size_t)(c - cells);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void kill_cell(struct cell *c)
+{
+	/* pid 1 of a pid namespace takes all others with it, wherever they hid: setsid, double fork */
+	if (c->born.pidfd >= 0)
+		(void)sys_pidfd_signal(c->born.pidfd, SIGKILL);
+	if (!c->killed_ms)
+		n_dying++;
+	c->killed_ms = now_ms();
+}
+
+/* The second hammer, for what did not fall to the first in time. */
+static void kill_again(void)
+{
+	uint64_t now = now_ms();
+
+	for (size_t i = 0; i < MAX_CELLS; i++)
+		if (cells[i].is_used && cells[i].killed_ms &&
+			now - cells[i].killed_ms >= PATIENCE_MS) {
+			cgroup_kill(&host.cgroups, &cells[i].slot->cgroup);
+			kill_cell(&cells[i]);
+		}
+}
+
+/* What its first process said that was not read before it died. */
+static void hear_last_words(struct cell *c)
+{
+	struct failure f = {0};
+	ssize_t n = 0;
+
+	while (c->born.status_fd >= 0 && !c->is_refused &&
+		(n = recv(c->born.status_fd, &f, sizeof f, MSG_DONTWAIT)) > 0) {
+		if (n == 1)
+			c->is_ready = true;
+		else
+			c->is_refused = n == (ssize_t)sizeof f;
+	}
+	if (c->is_ready || (c->is_refused && n <= 0))
+		return;
+	if (!c->is_refused)
+		(void)fail_with(&f, LAUNCHER_STEP_LOST, ECHILD, "it ended without a word", NULL);
+	f.text[sizeof f.text - 1] = '\0';
+	c->is_refused = true;
+	if (!c->is_ending)
+		answer_failure(c->control_fd, &f);
+}
+
+/* Its first process is gone, and so is every other one. */
+static void bury(struct cell *c)
+{
+	siginfo_t info = {0};
+	struct launcher_reply r = {
+		.slot = c->slot->number, .oom_kills = cgroup_oom_kills(&c->slot->cgroup)};
+
+	while (waitid((idtype_t)P_PIDFD, (id_t)c->born.pidfd, &info, WEXITED | __WALL) < 0 &&
+		errno == EINTR)
+		;
+	r.status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
+	if (!c->is_ready)
+		hear_last_words(c);
+	r.answer = c->is_ending ? LAUNCHER_DONE : LAUNCHER_EXITED;
+	if (c->is_ending || c->is_ready)
+		answer(c->control_fd, &r);
+	if (c->is_kept)
+		slot_free(c->slot);
+	else
+		slot_recycle(c->slot);
+	c->slot = NULL;
+	free_cell(c);
+}
+
+static uint32_t what_we_can(void)
+{
+	uint32_t can = host.cgroups.can;
+
+	can |= host.has_new_mounts ? LAUNCHER_CAN_NEW_MOUNTS : 0;
+	can |= host.may_exempt_oom ? LAUNCHER_CAN_OOM_EXEMPT : 0;
+	can |= host.is_rootful ? LAUNCHER_IS_ROOTFUL : 0;
+	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS | LAUNCHER_CAN_IDMAP : 0;
+	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
+	can |= host.has_time_ns ? LAUNCHER_CAN_TIME_NS : 0;
+	return can;
+}
+
+static void create(const struct launcher_request *rq, int control_fd)
+{
+	struct failure f = {0};
+	struct cell *c = new_cell();
+
+	if (!c) {
+		(void)fail_with(&f, LAUNCHER_STEP_SLOT, EAGAIN, "too many cells at once", NULL);
+		answer_failure(control_fd, &f);
+		close(control_fd);
+		return;
+	}
+	c->control_fd = control_fd;
+	c->is_kept = rq->head.flags & LAUNCHER_KEEP;
+	c->slot = slot_take(&f);
+	if (c->slot && birth_begin(rq, c->slot, &c->born, &f) == 0) {
+		watch(c, c->control_fd, FROM_CONTROL);
+		watch(c, c->born.status_fd, FROM_STATUS);
+		watch(c, c->born.pidfd, FROM_PID);
+		if (rq->head.flags & LAUNCHER_NET_OPEN) {
+			struct launcher_reply r = {.magic = LAUNCHER_MAGIC,
+				.answer = LAUNCHER_NETWORK,
+				.pid = c->born.pid};
+			(void)reply_send(c->control_fd, &r, c->born.pidfd);
+		}
+		return;
+	}
+	c->is_refused = true;
+	answer_failure(control_fd, &f);
+	if (c->born.pidfd >= 0) {
+		watch(c, c->born.pidfd, FROM_PID);
+		kill_cell(c);
+		return;
+	}
+	if (c->slot)
+		slot_recycle(c->slot);
+	free_cell(c);
+}
+
+static void remove_slot(const struct launcher_request *rq, int control_fd)
+{
+	struct launcher_reply r = {.answer = LAUNCHER_DONE, .slot = rq->head.slot};
+	struct failure f = {0};
+
+	for (size_t i = 0; i < MAX_CELLS; i++) /* one of ours: the answer comes when it is gone */
+		if (cells[i].is_used && cells[i].slot && cells[i].slot->number == rq->head.slot &&
+			slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
+			drop(&cells[i].control_fd);
+			cells[i].control_fd = control_fd;
+			cells[i].is_ending = true;
+			kill_cell(&cells[i]);
+			return;
+		}
+	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
+		struct slot *s = slot_adopt(rq->head.slot, &f);
+		if (s)
+			slot_free(s);
+	}
+	if (f.step)
+		answer_failure(control_fd, &f);
+	else
+		answer(control_fd, &r);
+	close(control_fd);
+}
+
+static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct failure *broken)
+{
+	struct launcher_reply r = {.answer = LAUNCHER_DONE};
+	static struct launcher_request rq;
+	const char *why = "";
+	struct failure f = {0};
+
+	if (launcher_parse(buf, len, fds, n_fds, &rq, &why) < 0) {
+		(void)fail_with(&f, LAUNCHER_STEP_REQUEST, EPROTO, why, NULL);
+		if (n_fds) /* the first is where a client of ours would wait for it */
+			answer_failure(fds[0], &f);
+	} else {
+		int control = fcntl(rq.control_fd, F_DUPFD_CLOEXEC, 0);
+
+		if (control < 0) {
+			/* nobody to tell: its end tells */
+		} else if (broken->step) {
+			answer_failure(control, broken);
+			close(control);
+		} else if (rq.head.op == LAUNCHER_CREATE) {
+			create(&rq, control);
+		} else if (rq.head.op == LAUNCHER_REMOVE) {
+			remove_slot(&rq, control);
+		} else {
+			if (rq.head.op == LAUNCHER_HELLO) {
+				if (host.slots_fd < 0)
+					host.slots_fd = fcntl(rq.slots_fd, F_DUPFD_CLOEXEC, 0);
+				r.answer = LAUNCHER_CAN;
+				r.can = what_we_can();
+				r.landlock_abi = (uint32_t)host.landlock_abi;
+			} else {
+				slot_sweep();
+			}
+			answer(control, &r);
+			close(control);
+		}
+	}
+	for (size_t i = 0; i < n_fds; i++)
+		close(fds[i]);
+}
+
+/* false: the client is gone. */
+static bool take_request(int socket_fd, const struct failure *broken)
+{
+	static char buf[LAUNCHER_MAX_REQUEST + 1];
+	static union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(LAUNCHER_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = buf, .iov_len = sizeof buf};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control};
+	int fds[LAUNCHER_MAX_FDS];
+	size_t n_fds = 0;
+	ssize_t n = recvmsg(socket_fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	if (n == 0)
+		return false;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t more = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		if (more > LAUNCHER_MAX_FDS - n_fds)
+			more = LAUNCHER_MAX_FDS - n_fds;
+		memcpy(fds + n_fds, CMSG_DATA(c), more * sizeof(int));
+		n_fds += more;
+	}
+	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		n = 0; /* the parser refuses it */
+	handle(buf, (size_t)n, fds, n_fds, broken);
+	return true;
+}
+
+static void on_status(struct cell *c)
+{
+	struct failure f;
+	ssize_t n = recv(c->born.status_fd, &f, sizeof f, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == 1) { /* only exec is left; it has told the client */
+		c->is_ready = true;
+		return;
+	}
+	if (n == (ssize_t)sizeof f && !c->is_refused) {
+		f.text[sizeof f.text - 1] = '\0';
+		answer_failure(c->control_fd, &f);
+		c->is_refused = true;
+		kill_cell(c);
+	}
+	drop(&c->born.status_fd); /* its end: the guest runs, or its pidfd will tell */
+}
+
+static void on_control(struct cell *c)
+{
+	char order;
+	ssize_t n = recv(c->control_fd, &order, 1, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == 1 && order == LAUNCHER_GO && !c->is_ready) {
+		(void)birth_go(&c->born, c->slot->number);
+		return;
+	}
+	if (n == 1 && order == LAUNCHER_END) {
+		c->is_ending = true;
+	} else {
+		drop(&c->control_fd); /* gone, or talking nonsense */
+		if (c->is_kept && c->is_ready)
+			return;
+	}
+	kill_cell(c);
+}
+
+__attribute__((noreturn)) static void leave(void)
+{
+	for (size_t i = 0; i < MAX_CELLS; i++)
+		if (cells[i].is_used && !(cells[i].is_kept && cells[i].is_ready))
+			kill_cell(&cells[i]);
+	for (size_t i = 0; i < MAX_CELLS; i++) {
+		struct cell *c = &cells[i];
+		siginfo_t info;
+
+		if (!c->is_used || (c->is_kept && c->is_ready))
+			continue;
+		while (c->born.pidfd >= 0 &&
+			waitid((idtype_t)P_PIDFD, (id_t)c->born.pidfd, &info, WEXITED | __WALL) <
+				0 &&
+			errno == EINTR)
+			;
+		slot_free(c->slot);
+	}
+	slot_free_all();
+	cgroup_done(&host.cgroups);
+	_exit(0);
+}
+
+void serve(int socket_fd, const struct failure *broken)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = FROM_SOCKET}, got[64];
+
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, socket_fd, &ev) < 0)
+		_exit(1);
+	for (;;) {
+		bool is_settled = broken->step || spare_is_ready();
+		int n = epoll_wait(epoll_fd, got, 64, !is_settled ? 0 : n_dying ? PATIENCE_MS : -1);
+
+		if (n == 0 && !is_settled) /* nobody waits: make the next cell's namespaces */
+			(void)spare_ready(NULL);
+		else if (n == 0)
+			kill_again();
+		bool is_over = false;
+		for (int i = 0; i < n; i++) {
+			if (got[i].data.u64 == FROM_SOCKET) {
+				is_over |= !take_request(socket_fd, broken);
+				continue;
+			}
+			struct cell *c = &cells[got[i].data.u64 / N_SOURCES];
+			enum source from = (enum source)(got[i].data.u64 % N_SOURCES);
+
+			/* an event before this one may have ended the cell */
+			if (!c->is_used)
+				continue;
+			if (from == FROM_STATUS && c->born.status_fd >= 0)
+				on_status(c);
+			else if (from == FROM_PID)
+				bury(c);
+			else if (from == FROM_CONTROL && c->control_fd >= 0)
+				on_control(c);
+		}
+		if (is_over)
+			leave();
+	}
+}
