@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/oom.h"
 #include "guest/pty.h"
 #include "guest/user.h"
 
@@ -410,6 +411,8 @@ int exec_start(struct stream *s, const struct request *rq, struct cell_error *er
 
 	if (r < 0)
 		return r;
+	if (job_running() == 0)
+		oom_forget_the_past();
 	struct job *j = job_new(err);
 	if (!j)
 		return -EAGAIN;

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/oom.h"
 
 #define MESSAGE_MAX 65536u
 #define MAX_IDLE    1
@@ -321,7 +322,10 @@ static pid_t fork_keeper(const struct launch *l, int report_fd)
 		free(k);
 		return -e;
 	}
+	oom_raise_score();
 	pid_t pid = fork();
+	if (pid != 0)
+		oom_restore_score();
 	if (pid == 0)
 		keeper_main(l, slot, sv[1], report_fd, parent);
 	int e = errno;

@@ -226,6 +226,8 @@ int main(int argc, char **argv)
 		return 125;
 	}
 	(void)prctl(PR_SET_NAME, "cell-guest");
+	if (getpid() == 1)
+		oom_open_score(); /* once not dumpable, it is no longer ours to open */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (getpid() != 1)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);

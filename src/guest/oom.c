@@ -6,7 +6,9 @@
 #include "guest/oom.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,4 +71,47 @@ int oom_watch_events(int fd)
 	kills_seen = count_kills(fd);
 	watch = (struct source){.fd = fd, .events = EPOLLPRI, .fn = on_events};
 	return loop_add(&watch);
+}
+
+void oom_forget_the_past(void)
+{
+	uint64_t n;
+
+	if (watch.fd < 0)
+		return;
+	if (watch.fn ==
+		on_eventfd) /* the kernel tells of each attempt to free memory, so more than once */
+		(void)!read(watch.fd, &n, sizeof n);
+	else
+		kills_seen = count_kills(watch.fd);
+}
+
+/* A child inherits the score, and only raising it is free. So the guest's own is high for the moment of
+ * a birth: back to where it was is allowed. */
+static int score_fd = -1;
+static char score[16], score_of_children[16];
+
+void oom_open_score(void)
+{
+	score_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	ssize_t n = score_fd < 0 ? -1 : pread(score_fd, score, sizeof score - 1, 0);
+	long v = n > 0 ? strtol(score, NULL, 10) + 500 : 0;
+
+	if (n <= 0 && score_fd >= 0) {
+		close(score_fd);
+		score_fd = -1;
+	}
+	(void)snprintf(score_of_children, sizeof score_of_children, "%ld", v > 1000 ? 1000 : v);
+}
+
+void oom_raise_score(void)
+{
+	if (score_fd >= 0)
+		(void)!pwrite(score_fd, score_of_children, strlen(score_of_children), 0);
+}
+
+void oom_restore_score(void)
+{
+	if (score_fd >= 0)
+		(void)!pwrite(score_fd, score, strlen(score), 0);
 }
