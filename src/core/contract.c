@@ -186,32 +186,35 @@ int cell_contract_check(const struct cell_spec *spec, const struct cell_needs *n
 	return 0;
 }
 
-/* The usable one with the most strength; ties go to the one named first in the build. */
+/* The one with the most strength; ties go to the one named first in the build. When it is not usable
+ * here nothing weaker takes its place: whoever wants that says so by name. */
 static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX],
 	struct cell_probe *ret_probe, struct cell_error *err)
 {
 	const struct cell_backend *best = NULL;
+	char hint[300];
 
-	for (size_t i = 0; cell_backends[i]; i++) {
-		const struct cell_backend *one[2] = {cell_backends[i], NULL};
-		struct cell_probe p;
-
-		if (one[0]->is_wrapper || one[0]->strength <= (best ? best->strength : 0))
-			continue;
-		cell_probe_run(one, &p);
-		if (!p.is_usable)
-			continue;
-		best = one[0];
-		*ret_probe = p;
-	}
+	for (size_t i = 0; cell_backends[i]; i++)
+		if (!cell_backends[i]->is_wrapper &&
+			cell_backends[i]->strength > (best ? best->strength : 0))
+			best = cell_backends[i];
 	if (!best) {
-		int r = cell_fail(err, CELL_ENOTSUP, 0, "no back end of this build is usable here");
-		return cell_error_hint(err, r, "`cell doctor` says why and what would help");
+		int r = cell_fail(err, CELL_ENOTSUP, 0, "no back end of this build is a default");
+		return cell_error_hint(err, r, "name one: `cell backends` lists them");
 	}
 	chain[0] = best;
 	chain[1] = NULL;
-	ret_probe->chain = chain;
-	return 0;
+	cell_probe_run(chain, ret_probe);
+	if (ret_probe->is_usable)
+		return 0;
+	int r = cell_fail(err, CELL_ENOTSUP, 0,
+		"back end '%s', the default, is not usable here: %s", best->name,
+		ret_probe->reason);
+	(void)snprintf(hint, sizeof hint, "%s%sor name weaker walls: --backend subprocess",
+		ret_probe->fix, ret_probe->fix[0] ? "; " : "");
+	r = cell_error_hint(err, r, "%s", hint);
+	set_backend(err, ret_probe);
+	return r;
 }
 
 int cell_contract_choose(const struct cell_spec *spec,
