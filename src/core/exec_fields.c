@@ -95,6 +95,11 @@ int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_qu
 	if (o->id && strlen(o->id) >= CELL_EXEC_ID_MAX)
 		return cell_fail(err, CELL_EINVAL, EINVAL,
 			"run a command: id '%.64s...' is too long", o->id);
+	if (o->user && !cell_supports(c, CELL_CAP_USER)) {
+		int r = cell_fail(err, CELL_ENOTSUP, 0,
+			"run a command as user '%.64s': commands of this cell have one user", o->user);
+		return cell_error_hint(err, r, "leave the user out");
+	}
 	int r = put_command(o, b, err);
 	if (r == 0)
 		r = put_env(c, o, b, err);

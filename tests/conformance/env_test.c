@@ -147,6 +147,14 @@ TEST(a_large_environment_arrives)
 	ASSERT(r.out_len > (size_t)N * 400);
 }
 
+static void strcat_path(char path[PATH_MAX], const char *more)
+{
+	size_t n = strlen(path);
+
+	ASSERT(n + strlen(more) < PATH_MAX);
+	memcpy(path + n, more, strlen(more) + 1);
+}
+
 TEST_NEEDS(home_and_tmpdir_are_private_and_gone_afterwards, NEEDS(PRIVATE_HOME))
 {
 	char home[PATH_MAX] = "", tmp[PATH_MAX] = "";
@@ -154,7 +162,7 @@ TEST_NEEDS(home_and_tmpdir_are_private_and_gone_afterwards, NEEDS(PRIVATE_HOME))
 	{
 		auto_cell struct cell *c = open_cell(s);
 		auto_result struct cell_result r =
-			sh(c, "touch \"$HOME/h\" \"$TMPDIR/t\" && printf '%s\\n%s\\n' \"$HOME\" "
+			sh(c, "touch \"$HOME/was-in-a-cell\" \"$TMPDIR/was-in-a-cell\" && printf '%s\\n%s\\n' \"$HOME\" "
 			      "\"$TMPDIR\"");
 		ASSERT_INT(r.exit.exit_code, 0);
 		ASSERT_INT(sscanf(r.out, "%4095[^\n]\n%4095[^\n]", home, tmp), 2);
@@ -162,6 +170,9 @@ TEST_NEEDS(home_and_tmpdir_are_private_and_gone_afterwards, NEEDS(PRIVATE_HOME))
 	const char *host_home = getenv("HOME"), *host_tmp = getenv("TMPDIR");
 	ASSERT(host_home && strcmp(home, host_home) != 0);
 	ASSERT(host_tmp && strcmp(tmp, host_tmp) != 0);
+	/* where files of the host are hidden the same names may mean something else there */
+	strcat_path(home, "/was-in-a-cell");
+	strcat_path(tmp, "/was-in-a-cell");
 	ASSERT(access(home, F_OK) < 0);
 	ASSERT(access(tmp, F_OK) < 0);
 }

@@ -321,6 +321,10 @@ struct census take_census(const char *marker)
 		/* an orphan that the supervisor is about to reap is gone already */
 		if (parent < 0 || !is_ours(pid, top) || (state == 'Z' && parent == top))
 			continue;
+		/* one for each process that made cells of the jail; ends with it */
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		if (read_small(path, text, sizeof(text)) > 0 && !strncmp(text, "cell-launcher", 13))
+			continue;
 		r.processes++;
 		r.zombies += state == 'Z';
 		uint64_t rss = status_bytes(pid, "VmHWM:");

@@ -212,7 +212,7 @@ static void tar_add(struct tar *t, char type, const char *name, const char *link
 
 	ASSERT(t->len + 2 * BLOCK + n < sizeof(t->bytes));
 	memcpy(h, name, strlen(name) < 100 ? strlen(name) : 100);
-	snprintf((char *)h + 100, 8, "%07o", 0644);
+	snprintf((char *)h + 100, 8, "%07o", type == '5' ? 0755 : 0644);
 	snprintf((char *)h + 108, 8, "%07o", 0);
 	snprintf((char *)h + 116, 8, "%07o", 0);
 	snprintf((char *)h + 124, 12, "%011o", (unsigned)n & 0xffffu);
