@@ -35,7 +35,8 @@ static uint32_t verdict(const char *profile, uint32_t arch, const char *name, co
 }
 
 static const char no_such_call[] =
-	" clone3 io_uring_setup io_uring_enter io_uring_register userfaultfd add_key keyctl "
+	" clone3 openat2 io_uring_setup io_uring_enter io_uring_register userfaultfd add_key "
+	"keyctl "
 	"request_key"
 	" bpf perf_event_open fanotify_init fanotify_mark open_by_handle_at lookup_dcookie "
 	"kexec_load"
@@ -113,8 +114,8 @@ TEST(strict_denies_what_a_plain_program_does_not_need)
 		"name_to_handle_at", "unshare", "remap_file_pages", "splice", "tee", "vmsplice",
 		"memfd_secret", "cachestat", "adjtimex", "clock_adjtime", "ioprio_set",
 		"set_mempolicy_home_node"};
-	static const char *const needed[] = {"read", "write", "openat", "openat2", "close", "mmap",
-		"mprotect", "brk", "clone", "execve", "execveat", "wait4", "exit_group", "futex",
+	static const char *const needed[] = {"read", "write", "openat", "close", "mmap", "mprotect",
+		"brk", "clone", "execve", "execveat", "wait4", "exit_group", "futex",
 		"rt_sigaction", "rt_sigreturn", "epoll_wait", "epoll_pwait", "pipe2", "getrandom",
 		"rseq", "set_robust_list", "statx", "newfstatat", "connect", "bind", "listen",
 		"accept4", "sendmsg", "recvmsg", "setsockopt", "getsockopt", "shutdown",
@@ -151,7 +152,7 @@ enum {
 static const struct {
 	unsigned profiles;
 	const char *name;
-	uint64_t args[3];
+	uint64_t args[4];
 	uint32_t want;
 	unsigned ints; /* bit n: argument n is an int to the kernel */
 } cases[] = {
@@ -212,6 +213,27 @@ static const struct {
 	{ALL, "socketpair", {AF_UNIX, SOCK_STREAM, 0}, ALLOW, 7},
 	{ALL, "socketpair", {AF_INET, SOCK_STREAM, 0}, ERR(EAFNOSUPPORT), 7},
 	{ALL, "socketpair", {AF_TIPC, SOCK_SEQPACKET, 0}, ERR(EAFNOSUPPORT), 7},
+	{ALL, "chmod", {0, 0755}, ALLOW, 2},
+	{ALL, "chmod", {0, 01777}, ALLOW, 2},
+	{ALL, "chmod", {0, 04755}, ERR(EPERM), 2},
+	{ALL, "chmod", {0, 02755}, ERR(EPERM), 2},
+	{ALL, "fchmod", {0, 06755}, ERR(EPERM), 2},
+	{ALL, "fchmodat", {0, 0, 0644}, ALLOW, 4},
+	{ALL, "fchmodat", {0, 0, 04000}, ERR(EPERM), 4},
+	{ALL, "fchmodat2", {0, 0, 02000}, ERR(EPERM), 4},
+	{ALL, "creat", {0, 0600}, ALLOW, 2},
+	{ALL, "creat", {0, 04600}, ERR(EPERM), 2},
+	{ALL, "mknod", {0, 0100644}, ALLOW, 2},
+	{ALL, "mknod", {0, 0104755}, ERR(EPERM), 2},
+	{ALL, "mknodat", {0, 0, 0102755}, ERR(EPERM), 4},
+	{ALL, "open", {0, 0101, 0644}, ALLOW, 6},
+	{ALL, "open", {0, 0101, 04755}, ERR(EPERM), 6},
+	{ALL, "open", {0, 0, 04755}, ALLOW, 6}, /* no O_CREAT: the mode means nothing */
+	{ALL, "openat", {0, 0, 0101, 0644}, ALLOW, 12},
+	{ALL, "openat", {0, 0, 0101, 04644}, ERR(EPERM), 12},
+	{ALL, "openat", {0, 0, 0101, 02644}, ERR(EPERM), 12},
+	{ALL, "openat", {0, 0, 020200002, 04755}, ERR(EPERM), 12}, /* O_TMPFILE */
+	{ALL, "openat", {0, 0, 0, 04755}, ALLOW, 12},
 	{ALL, "ioctl", {0, 0x5401}, ALLOW, 2},	    /* TCGETS */
 	{ALL, "ioctl", {0, 0x5413}, ALLOW, 2},	    /* TIOCGWINSZ, one past TIOCSTI */
 	{ALL, "ioctl", {0, 0x5421}, ALLOW, 2},	    /* FIONBIO */
@@ -251,11 +273,11 @@ static const struct {
 static void check_case(size_t i, const char *profile)
 {
 	for (size_t a = 0; a < 2; a++) {
-		for (unsigned high = 0; high < 8; high++) {
+		for (unsigned high = 0; high < 16; high++) {
 			uint64_t args[6] = {0};
 			if ((high & cases[i].ints) != high)
 				continue;
-			for (unsigned k = 0; k < 3; k++)
+			for (unsigned k = 0; k < 4; k++)
 				args[k] = cases[i].args[k] | (high & 1u << k ? HIGH_BITS : 0);
 			uint32_t got = verdict(profile, arches[a], cases[i].name, args);
 			CHECK_(got == cases[i].want || got == 0,

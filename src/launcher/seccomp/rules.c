@@ -10,6 +10,7 @@
 #include "launcher/seccomp/rules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <sched.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 /* Calls nobody in a cell gets. */
 static const char *const missing[] = {
 	"clone3", /* its flags lie behind a pointer, where no filter sees them; glibc uses clone */
+	"openat2", /* and so does its mode, see set-id below; who knows it knows openat too */
 	"io_uring_setup", "io_uring_enter", "io_uring_register", /* does calls past any filter */
 	"userfaultfd",			    /* widens every race in the kernel */
 	"add_key", "keyctl", "request_key", /* keyrings have no namespace */
@@ -70,7 +72,7 @@ static const char *const strict[] = {"accept", "accept4", "access", "alarm", "ar
 	"lsetxattr", "lstat", "madvise", "map_shadow_stack", "membarrier", "memfd_create",
 	"mincore", "mkdir", "mkdirat", "mlock", "mlock2", "mlockall", "mmap", "mprotect", "mremap",
 	"mseal", "msync", "munlock", "munlockall", "munmap", "nanosleep", "newfstatat", "open",
-	"openat", "openat2", "pause", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2",
+	"openat", "pause", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2",
 	"pkey_alloc", "pkey_free", "pkey_mprotect", "poll", "ppoll", "pread64", "preadv", "preadv2",
 	"prlimit64", "pselect6", "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readlink",
 	"readlinkat", "readv", "recvfrom", "recvmmsg", "recvmsg", "removexattr", "rename",
@@ -138,6 +140,20 @@ struct arg_rule {
 /* PER_LINUX32, UNAME26, ADDR_NO_RANDOMIZE, ADDR_COMPAT_LAYOUT, READ_IMPLIES_EXEC */
 #define DEBUG_PERSONALITY (0x8u | 0x0020000u | NO_ASLR | 0x0200000u | 0x0400000u)
 
+#define IS_TMPFILE 020000000u /* of O_TMPFILE, without O_DIRECTORY */
+/* A mode in argument a with either bit. */
+#define SET_ID(name, a)                                                  \
+	{name, ALL, DENY, {MASKED(a, S_ISUID, S_ISUID)}, 1},             \
+	{                                                                \
+		name, ALL, DENY, {MASKED(a, S_ISGID, S_ISGID)}, 1        \
+	}
+/* Only with this flag in argument a is there a mode, in the next one. */
+#define CREATE_SET_ID(name, a, flag)                                                              \
+	{name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISUID, S_ISUID)}, 2},         \
+	{                                                                                         \
+		name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISGID, S_ISGID)}, 2    \
+	}
+
 /* Rules of one call in the order they are tried. */
 /* clang-format off */
 static const struct arg_rule arg_rules[] = {
@@ -192,6 +208,13 @@ static const struct arg_rule arg_rules[] = {
 	{"prctl", IN_STRICT, DENY, {IS(0, 62)}, 1},
 	{"prctl", IN_STRICT, DENY, {IS(0, 0x59616d61)}, 1},
 	{"prctl", ALL, ALLOW, {{0}}, 0},
+
+	/* Files in the workspace belong to whoever owns it on the host, root perhaps. A set-id one is
+	 * worth nothing in the cell, but would make any user of the host its owner. */
+	SET_ID("chmod", 1), SET_ID("fchmod", 1), SET_ID("fchmodat", 2), SET_ID("fchmodat2", 2),
+	SET_ID("mknod", 1), SET_ID("mknodat", 2), SET_ID("creat", 1),
+	CREATE_SET_ID("open", 1, O_CREAT), CREATE_SET_ID("open", 1, IS_TMPFILE),
+	CREATE_SET_ID("openat", 2, O_CREAT), CREATE_SET_ID("openat", 2, IS_TMPFILE),
 
 	/* Files, fifos and sockets: no device. */
 	{"mknod", IN_STRICT, DENY, {MASKED(1, S_IFMT, S_IFCHR)}, 1},
