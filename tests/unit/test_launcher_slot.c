@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "launcher/launcher.h"
+#include "test.h"
+
+struct host host;
+
+static char dir[64];
+
+static void prepare(void)
+{
+	(void)snprintf(dir, sizeof dir, "/tmp/cell-test-slot.XXXXXX");
+	ASSERT(mkdtemp(dir));
+	host.slots_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ASSERT(host.slots_fd >= 0);
+	host.first_uid = 1000000;
+	host.n_uids = 8;
+	host.cgroups.v2 = (struct cgroup_tree){-1, -1};
+	for (int i = 0; i < CG_COUNT; i++)
+		host.cgroups.v1[i] = (struct cgroup_tree){-1, -1};
+}
+
+static void clean(void)
+{
+	for (int i = 0; i < 10; i++) {
+		char name[4];
+		(void)snprintf(name, sizeof name, "%d", i);
+		(void)unlinkat(host.slots_fd, name, 0);
+	}
+	ASSERT_EQ(rmdir(dir), 0);
+}
+
+TEST(two_slots_have_nothing_in_common)
+{
+	struct failure f = {0};
+
+	prepare();
+	struct slot *a = slot_take(&f), *b = slot_take(&f);
+	ASSERT(a && b && a != b);
+	ASSERT(a->number != b->number && a->uid != b->uid && a->gid != b->gid);
+	ASSERT(a->uid >= host.first_uid && a->uid < host.first_uid + host.n_uids);
+	slot_free(a);
+	slot_free(b);
+	clean();
+}
+
+TEST(a_slot_of_another_process_is_left_alone)
+{
+	struct failure f = {0};
+
+	prepare();
+	int held = openat(host.slots_fd, "0", O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0);
+	struct slot *a = slot_take(&f);
+	ASSERT(a);
+	ASSERT_EQ(a->number, 1);
+	slot_sweep();
+	ASSERT_EQ(faccessat(host.slots_fd, "0", F_OK, 0), 0);
+	close(held); /* its process died */
+	struct slot *b = slot_take(&f);
+	ASSERT(b);
+	slot_sweep();
+	ASSERT(faccessat(host.slots_fd, "0", F_OK, 0) < 0);
+	slot_free(a);
+	slot_free(b);
+	clean();
+}
+
+TEST(a_lock_held_by_a_child_alone_still_holds)
+{
+	struct failure f = {0};
+	int go[2];
+
+	prepare();
+	struct slot *a = slot_take(&f);
+	ASSERT(a && pipe(go) == 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char c;
+		close(go[1]);
+		(void)!read(go[0], &c, 1);
+		_exit(0);
+	}
+	close(a->lock_fd); /* the launcher died; the cell has it open */
+	a->lock_fd = -1;
+	int other = openat(host.slots_fd, "0", O_RDONLY | O_CLOEXEC);
+	ASSERT(flock(other, LOCK_EX | LOCK_NB) < 0);
+	close(go[0]);
+	close(go[1]);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	ASSERT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
+	close(other);
+	clean();
+}
+
+TEST(a_recycled_slot_comes_back_and_a_freed_one_leaves_no_file)
+{
+	struct failure f = {0};
+
+	prepare();
+	struct slot *a = slot_take(&f);
+	ASSERT(a);
+	uint32_t n = a->number;
+	slot_recycle(a);
+	struct slot *b = slot_take(&f);
+	ASSERT(b == a && b->number == n);
+	slot_free(b);
+	ASSERT_EQ(rmdir(dir), 0); /* empty */
+}
+
+TEST(when_all_ids_are_taken_it_is_said)
+{
+	struct failure f = {0};
+	struct slot *all[8];
+
+	prepare();
+	for (int i = 0; i < 8; i++)
+		ASSERT((all[i] = slot_take(&f)));
+	ASSERT(!slot_take(&f));
+	ASSERT_EQ(f.step, LAUNCHER_STEP_SLOT);
+	ASSERT_EQ(f.sys_errno, EAGAIN);
+	slot_free(all[3]);
+	struct slot *again = slot_take(&f);
+	ASSERT(again);
+	ASSERT_EQ(again->number, 3);
+	slot_free(again);
+	for (int i = 0; i < 8; i++)
+		if (i != 3)
+			slot_free(all[i]);
+	clean();
+}
+
+TEST(a_title_tells_whose_slot_it_is)
+{
+	struct failure f = {0};
+
+	prepare();
+	struct slot *a = slot_take(&f);
+	slot_name_owner(a, "cell-guest:one:1.2");
+	ASSERT(slot_is_owned_by(a->number, "cell-guest:one:1.2"));
+	ASSERT(!slot_is_owned_by(a->number, "cell-guest:one:1.3"));
+	ASSERT(!slot_is_owned_by(a->number, ""));
+	ASSERT(!slot_is_owned_by(a->number + 1, "cell-guest:one:1.2"));
+	slot_recycle(a);
+	ASSERT(!slot_is_owned_by(a->number, "cell-guest:one:1.2"));
+	slot_free(a);
+	clean();
+}
+
+TEST(a_link_in_place_of_a_lock_is_not_followed)
+{
+	struct failure f = {0};
+
+	prepare();
+	ASSERT_EQ(symlinkat("/etc/passwd", host.slots_fd, "0"), 0);
+	struct slot *a = slot_take(&f);
+	ASSERT(!a);
+	ASSERT_EQ(f.sys_errno, ELOOP);
+	clean();
+}
