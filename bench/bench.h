@@ -37,6 +37,7 @@ struct bench_row {
 size_t bench_exec(struct bench *b, struct bench_row *ret);
 size_t bench_output(struct bench *b, struct bench_row *ret);
 size_t bench_size(struct bench *b, struct bench_row *ret);
+size_t bench_start(struct bench *b, struct bench_row *ret);
 #define BENCH_ROWS_MAX 16
 
 uint64_t bench_now_ns(void);

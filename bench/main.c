@@ -207,6 +207,7 @@ int main(int argc, char **argv)
 	n += bench_exec(&b, rows + n);
 	n += bench_output(&b, rows + n);
 	n += bench_size(&b, rows + n);
+	n += bench_start(&b, rows + n);
 	if (cell_close(b.cell, &err) < 0)
 		bench_die_err("close a cell", &err);
 	if (is_json)
