@@ -97,7 +97,8 @@ int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_qu
 			"run a command: id '%.64s...' is too long", o->id);
 	if (o->user && !cell_supports(c, CELL_CAP_USER)) {
 		int r = cell_fail(err, CELL_ENOTSUP, 0,
-			"run a command as user '%.64s': commands of this cell have one user", o->user);
+			"run a command as user '%.64s': commands of this cell have one user",
+			o->user);
 		return cell_error_hint(err, r, "leave the user out");
 	}
 	int r = put_command(o, b, err);

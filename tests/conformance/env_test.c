@@ -162,7 +162,8 @@ TEST_NEEDS(home_and_tmpdir_are_private_and_gone_afterwards, NEEDS(PRIVATE_HOME))
 	{
 		auto_cell struct cell *c = open_cell(s);
 		auto_result struct cell_result r =
-			sh(c, "touch \"$HOME/was-in-a-cell\" \"$TMPDIR/was-in-a-cell\" && printf '%s\\n%s\\n' \"$HOME\" "
+			sh(c, "touch \"$HOME/was-in-a-cell\" \"$TMPDIR/was-in-a-cell\" && printf "
+			      "'%s\\n%s\\n' \"$HOME\" "
 			      "\"$TMPDIR\"");
 		ASSERT_INT(r.exit.exit_code, 0);
 		ASSERT_INT(sscanf(r.out, "%4095[^\n]\n%4095[^\n]", home, tmp), 2);

@@ -250,8 +250,8 @@ static void inside(const char *mode, const char *workspace, size_t i)
 	struct cell_backend_info info;
 	struct cell_result r = {0};
 	struct cell_error err = {0};
-	const char *argv[] = {t->limits.disk_bytes ? "/data/attempt" : "/workspace/attempt", t->name,
-		t->inner ? t->inner : t->arg, NULL};
+	const char *argv[] = {t->limits.disk_bytes ? "/data/attempt" : "/workspace/attempt",
+		t->name, t->inner ? t->inner : t->arg, NULL};
 	struct cell_exec_opts opts = {.argv = argv, .flags = t->flags & TTY ? CELL_EXEC_TTY : 0};
 	char title[200];
 
