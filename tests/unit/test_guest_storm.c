@@ -51,6 +51,7 @@ static struct host host;
 static uint64_t state;
 static unsigned n_commands;
 static bool is_short_of_fds;
+static uint32_t ending; /* 0 and 2 in peace, 1 by SIGKILL */
 
 static uint32_t rnd(uint32_t below)
 {
@@ -168,6 +169,10 @@ static void run_other(struct player *p)
 	if (rnd(3) == 0)
 		timeout = 1 + rnd(200);
 	const char *script = scripts[rnd(sizeof scripts / sizeof *scripts)];
+	/* who kills the keeper in the moment the guest is killed has no watcher left; only a back end with a
+	 * wall around its processes can end that one */
+	if (ending == 1 && strstr(script, "-9 $PPID"))
+		script = "kill -TERM $PPID; sleep 60";
 	if (strstr(script, "while :")) /* nobody else would end it */
 		timeout = 1 + rnd(200);
 	struct flow *f =
@@ -453,15 +458,14 @@ static void still_answers(void)
 
 static void end_round(void)
 {
-	uint32_t how = rnd(3);
 	int want = 0;
 
-	if (host.only_fd >= 0 && how == 0) {
+	if (host.only_fd >= 0 && ending == 0) {
 		if (!n_players)
 			close(host.only_fd);
-	} else if (how < 2) {
-		want = how ? SIGKILL : 0;
-		ASSERT(kill(host.pid, how ? SIGKILL : SIGTERM) == 0);
+	} else if (ending < 2) {
+		want = ending ? SIGKILL : 0;
+		ASSERT(kill(host.pid, ending ? SIGKILL : SIGTERM) == 0);
 	} else {
 		ASSERT(kill(host.pid, SIGTERM) == 0);
 	}
@@ -482,6 +486,7 @@ static void one_round(void)
 	is_short_of_fds = is_listening && rnd(5) == 0;
 	host = (struct host){.nofile = is_short_of_fds ? 40 + rnd(60) : 0};
 	n_players = n_commands = 0;
+	ending = rnd(3);
 	host_start(&host, is_listening);
 	for (int step = 0; step < STEPS; step++) {
 		if (!n_players || rnd(10) == 0)
