@@ -118,7 +118,8 @@ struct cell_event {
 };
 
 /* The next event. timeout_ms: -1 waits, 0 polls. 0 with NONE when nothing came in time. After EXIT
- * or END the stream is over: further calls give NONE. */
+ * or END the stream is over: further calls give NONE. A guest that should long have ended a command with a
+ * deadline, and says nothing, is given up: CELL_ETIMEOUT. */
 int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
 	struct cell_error *err);
 
@@ -130,6 +131,8 @@ int cell_exec_close_stdin(struct cell_exec *x, struct cell_error *err);
 int cell_exec_resize(struct cell_exec *x, uint16_t rows, uint16_t cols, struct cell_error *err);
 /* To the command's process group. */
 int cell_exec_signal(struct cell_exec *x, int signal, struct cell_error *err);
+/* SIGKILL for it and every descendant. Like cell_exec_signal it does not wait for the guest. */
+int cell_exec_kill(struct cell_exec *x, struct cell_error *err);
 const char *cell_exec_id(const struct cell_exec *x);
 /* Let go of the handle, before its cell is closed. The command goes on; its output is kept as far as its keep_bytes reach. */
 void cell_exec_free(struct cell_exec *x);

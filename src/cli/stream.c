@@ -55,7 +55,7 @@ static void kill_tree(struct cli_stream *s)
 {
 	struct cell_error ignored;
 
-	(void)cell_signal(s->cell, cell_exec_id(s->exec), SIGKILL, true, &ignored);
+	(void)cell_exec_kill(s->exec, &ignored); /* a guest that hangs must not keep us */
 }
 
 /* First time: the command's own business. Second: the user means it. Third: we wait no longer. */
@@ -256,6 +256,8 @@ static bool push_stdin(struct cli_stream *s)
 	return n > 0;
 }
 
+#define LOOK_MS 1000 /* a guest that never tells a command's end is noticed by asking */
+
 static int poll_timeout(const struct cli_stream *s, bool is_busy)
 {
 	uint64_t at = s->kill_at_ms ? s->kill_at_ms : s->give_up_at_ms, now;
@@ -263,7 +265,7 @@ static int poll_timeout(const struct cli_stream *s, bool is_busy)
 	if (is_busy)
 		return 0;
 	if (!at)
-		return -1;
+		return LOOK_MS;
 	now = now_ms();
 	return at > now ? (int)(at - now) : 0;
 }

@@ -3,8 +3,11 @@
 #include "cell/exec.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -14,6 +17,8 @@
 #include "core/link.h"
 
 #define DEFAULT_MAX_OUTPUT (1024u * 1024)
+/* The guest ends a command 2 s after its deadline, and gives up on what does not die 10 s later. */
+#define OVERDUE_MS 15000u
 
 struct cell_exec {
 	struct cell *cell;
@@ -25,7 +30,16 @@ struct cell_exec {
 	bool has_ended;
 	bool has_stdin;
 	bool is_tty;
+	uint64_t overdue_at_ms; /* when the guest should have told its end; 0: no deadline */
 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
 
 static void take_id(struct cell_exec *x, const struct link_event *ev)
 {
@@ -92,6 +106,7 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 	struct cell_exec **ret, struct cell_error *err)
 {
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
+	uint64_t timeout_ms = opts->timeout_ms ? opts->timeout_ms : c->timeout_ms;
 	int r = cell_contract_require(c, needs_of(opts), "run a command", err);
 
 	if (r == 0)
@@ -101,6 +116,8 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 	if (r == 0) {
 		(*ret)->is_tty = opts->flags & CELL_EXEC_TTY;
 		(*ret)->has_stdin = opts->flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
+		if (timeout_ms && timeout_ms < INT64_MAX / 2)
+			(*ret)->overdue_at_ms = now_ms() + timeout_ms + OVERDUE_MS;
 	}
 	return r;
 }
@@ -202,6 +219,29 @@ static void on_data(struct cell_exec *x, const struct link_event *ev, struct cel
 	}
 }
 
+/* How long to wait for the guest before it is overdue, and at most timeout_ms. */
+static int patience(const struct cell_exec *x, int timeout_ms)
+{
+	if (!x->overdue_at_ms || timeout_ms == 0)
+		return timeout_ms;
+	uint64_t now = now_ms();
+	uint64_t left = x->overdue_at_ms > now ? x->overdue_at_ms - now : 0;
+
+	if (left > INT_MAX)
+		left = INT_MAX;
+	return timeout_ms < 0 || (uint64_t)timeout_ms > left ? (int)left : timeout_ms;
+}
+
+static int check_overdue(const struct cell_exec *x, struct cell_error *err)
+{
+	if (!x->overdue_at_ms || now_ms() < x->overdue_at_ms)
+		return 0;
+	int r = cell_fail(err, CELL_ETIMEOUT, ETIMEDOUT,
+		"wait for '%s': its deadline passed long ago, and the guest does not answer",
+		x->id);
+	return cell_error_hint(err, r, "the guest hangs or was stopped; remove the cell");
+}
+
 /* Like cell_exec_next; with stop_at_room it also returns (NONE) when stdin may take more. */
 static int next_event(struct cell_exec *x, int timeout_ms, bool stop_at_room,
 	struct cell_event *ret, struct cell_error *err)
@@ -217,13 +257,13 @@ static int next_event(struct cell_exec *x, int timeout_ms, bool stop_at_room,
 	if (x->has_ended)
 		return 0;
 	for (;;) {
-		int r = link_next(x->stream, timeout_ms, &ev, err);
+		int r = link_next(x->stream, patience(x, timeout_ms), &ev, err);
 
 		if (r < 0)
 			return r;
 		switch (ev.type) {
 		case LINK_NONE:
-			return 0;
+			return check_overdue(x, err);
 		case LINK_ROOM:
 			if (stop_at_room)
 				return 0;
@@ -298,6 +338,15 @@ int cell_exec_signal(struct cell_exec *x, int signal, struct cell_error *err)
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
 	(void)wire_put_u64(&b, WIRE_T_SIGNAL, (uint64_t)signal);
+	return link_control(x->stream, WIRE_CTL_SIGNAL, &b, err);
+}
+
+int cell_exec_kill(struct cell_exec *x, struct cell_error *err)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
+
+	(void)wire_put_u64(&b, WIRE_T_SIGNAL, SIGKILL);
+	(void)wire_put_u64(&b, WIRE_T_TREE, 1);
 	return link_control(x->stream, WIRE_CTL_SIGNAL, &b, err);
 }
 

@@ -382,7 +382,7 @@ int link_open(int fd, int timeout_ms, struct link **ret, struct cell_error *err)
 	uint64_t deadline = deadline_of(timeout_ms);
 
 	while (r == 0 && timeout_ms && !l->is_greeted && !l->broken.code) {
-		if (!wait_for_bytes(l, deadline))
+		if (now_ms() >= deadline || !wait_for_bytes(l, deadline))
 			r = cell_fail(err, CELL_ETIMEOUT, ETIMEDOUT,
 				"connect to the guest: no answer in %d ms", timeout_ms);
 		(void)sort_frames(l, NULL);
@@ -561,6 +561,8 @@ int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret, str
 		if (!is_timed) {
 			deadline = deadline_of(timeout_ms);
 			is_timed = true;
+		} else if (now_ms() >= deadline) { /* what came meanwhile was not for us */
+			return 0;
 		}
 		if (!wait_for_bytes(l, deadline))
 			return 0;

@@ -194,6 +194,8 @@ int exec_signal(struct job *j, int sig, bool tree, struct cell_error *err);
 int worker_start(struct stream *s, const struct request *rq, struct cell_error *err);
 /* Reap children and read keepers' reports. */
 int reaper_init(void);
+/* Nothing is kept any more: see off what escaped by killing its keeper. */
+void reaper_end_orphans(void);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */
 void guest_shutdown(struct stream *s);
 void guest_forget(const struct stream *s); /* it is gone: no END for it */

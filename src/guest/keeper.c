@@ -288,6 +288,8 @@ static void act(struct keeper *k)
 
 		if (!k->give_up_ns)
 			k->give_up_ns = now + GUEST_GIVE_UP_MS * UINT64_C(1000000);
+		signal_group(k,
+			SIGKILL); /* at once: a walk of /proc gives it time to kill us first */
 		signal_tree(k, SIGKILL);
 		k->next_ns = now + 20 * 1000000u;
 		if (now > k->give_up_ns)

@@ -44,6 +44,7 @@ __attribute__((noreturn)) static void die(const char *what, const char *name, in
 static void leave(void)
 {
 	keeper_dismiss_all();
+	reaper_end_orphans();
 	if (leaving_stream) {
 		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 

@@ -62,7 +62,8 @@ static void on_reports(struct source *s, uint32_t events)
 	read_reports();
 }
 
-static bool has_orphans; /* some may be left of a keeper that was killed */
+static bool has_orphans;     /* some may be left of a keeper that was killed */
+static bool has_lost_keeper; /* ever */
 
 static bool is_minder(pid_t pid)
 {
@@ -81,11 +82,24 @@ static void keeper_lost(struct job *j, pid_t leader)
 {
 	if (leader > 0)
 		(void)kill(-leader, SIGKILL); /* all that can be done without /proc */
+	has_lost_keeper = true;
 	kill_orphans();
 	if (!j->has_exited)
 		j->exit = (struct job_exit){.status = SIGKILL};
 	j->has_exited = true;
 	job_gone(j);
+}
+
+void reaper_end_orphans(void)
+{
+	for (int ms = 0; has_lost_keeper && ms < GUEST_GIVE_UP_MS; ms += 5) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		kill_orphans();
+		if (!has_orphans)
+			return;
+		(void)usleep(5000);
+	}
 }
 
 static void worker_ended(struct job *j, int status, const struct rusage *ru)

@@ -194,3 +194,16 @@ TEST(control_characters_in_a_key_are_escaped_in_messages)
 {
 	refuses("\"a\\eb\": 1\n\"a\\eb\": 2\n", "f.yaml:2:1: duplicate key 'a\\x1bb'");
 }
+
+TEST(a_byte_order_mark_before_the_text_is_passed_over)
+{
+	struct node *n = parse("\xef\xbb\xbf"
+			       "a: 1\r\nb: 2\r\n");
+	ASSERT(n->kind == NODE_MAP && n->n_items == 2);
+	ASSERT_STR(n->items[1]->text, "2");
+	ASSERT(n->items[1]->line == 2);
+	node_free(n);
+	refuses("a: \xef\xbb\xbf\nb: [",
+		"f.yaml:3:1: not YAML: did not find expected node content, "
+		"while parsing a flow node");
+}

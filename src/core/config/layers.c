@@ -191,7 +191,10 @@ static int read_workspace(struct finder *f, const char *start)
 	struct stat first, st;
 
 	if (!at || stat(at, &first) < 0)
-		return cell_fail_errno(f->err, errno, "look for cell.yaml in '%s'", start);
+		return cell_error_hint(f->err,
+			cell_fail_errno(f->err, errno, "look for cell.yaml in '%s'", start),
+			"go to a directory that exists: this one was removed, or cannot be "
+			"entered");
 	auto_free char *home = getenv("HOME") ? realpath(getenv("HOME"), NULL) : NULL;
 	for (bool is_first = true;; is_first = false) {
 		if (stat(at, &st) < 0 || st.st_dev != first.st_dev)

@@ -231,6 +231,11 @@ int yaml_parse(const char *text, size_t len, const struct source *source, struct
 	if (nul)
 		return fail_at(&r, mark_of_offset(text, len, (size_t)(nul - text)),
 			"a NUL byte: this is not a text file", NULL);
+	if (len >= 3 &&
+		memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* what some editors begin a file with */
+		text += 3;
+		len -= 3;
+	}
 	if (!yaml_parser_initialize(&r.parser))
 		return config_no_memory(err);
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
