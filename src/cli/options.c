@@ -30,7 +30,9 @@ const struct cli_option cli_spec_options[] = {
 	{"image", 0, "IMAGE", "container image", .key = "image"},
 	{"root", 0, "PATH", "root tree: a directory or a tar archive", .key = "root",
 		.kind = CLI_FILE},
-	{"workspace", 'w', "DIR", "directory of the host to work in (default: the current one)",
+	{"workspace", 'w', "DIR",
+		"directory of the host to work in (default: the current one; a jail has a private "
+		"one)",
 		.key = "workspace", .kind = CLI_DIRECTORY},
 	{"mount", 'v', "SRC:DST[:ro]", "a further directory of the host; may be repeated",
 		.key = "mounts", .kind = CLI_DIRECTORY},
