@@ -27,7 +27,7 @@
 
 /* Calls nobody in a cell gets. */
 static const char *const missing[] = {
-	"clone3", /* its flags lie behind a pointer, where no filter sees them; glibc uses clone */
+	"clone3",  /* its flags lie behind a pointer, where no filter sees them; glibc uses clone */
 	"openat2", /* and so does its mode, see set-id below; who knows it knows openat too */
 	"io_uring_setup", "io_uring_enter", "io_uring_register", /* does calls past any filter */
 	"userfaultfd",			    /* widens every race in the kernel */
@@ -72,9 +72,9 @@ static const char *const strict[] = {"accept", "accept4", "access", "alarm", "ar
 	"lsetxattr", "lstat", "madvise", "map_shadow_stack", "membarrier", "memfd_create",
 	"mincore", "mkdir", "mkdirat", "mlock", "mlock2", "mlockall", "mmap", "mprotect", "mremap",
 	"mseal", "msync", "munlock", "munlockall", "munmap", "nanosleep", "newfstatat", "open",
-	"openat", "pause", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2",
-	"pkey_alloc", "pkey_free", "pkey_mprotect", "poll", "ppoll", "pread64", "preadv", "preadv2",
-	"prlimit64", "pselect6", "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readlink",
+	"openat", "pause", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2", "pkey_alloc",
+	"pkey_free", "pkey_mprotect", "poll", "ppoll", "pread64", "preadv", "preadv2", "prlimit64",
+	"pselect6", "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readlink",
 	"readlinkat", "readv", "recvfrom", "recvmmsg", "recvmsg", "removexattr", "rename",
 	"renameat", "renameat2", "restart_syscall", "rmdir", "rseq", "rseq_slice_yield",
 	"rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigqueueinfo", "rt_sigreturn",
@@ -142,16 +142,16 @@ struct arg_rule {
 
 #define IS_TMPFILE 020000000u /* of O_TMPFILE, without O_DIRECTORY */
 /* A mode in argument a with either bit. */
-#define SET_ID(name, a)                                                  \
-	{name, ALL, DENY, {MASKED(a, S_ISUID, S_ISUID)}, 1},             \
-	{                                                                \
-		name, ALL, DENY, {MASKED(a, S_ISGID, S_ISGID)}, 1        \
+#define SET_ID(name, a)                                           \
+	{name, ALL, DENY, {MASKED(a, S_ISUID, S_ISUID)}, 1},      \
+	{                                                         \
+		name, ALL, DENY, {MASKED(a, S_ISGID, S_ISGID)}, 1 \
 	}
 /* Only with this flag in argument a is there a mode, in the next one. */
-#define CREATE_SET_ID(name, a, flag)                                                              \
-	{name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISUID, S_ISUID)}, 2},         \
-	{                                                                                         \
-		name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISGID, S_ISGID)}, 2    \
+#define CREATE_SET_ID(name, a, flag)                                                           \
+	{name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISUID, S_ISUID)}, 2},      \
+	{                                                                                      \
+		name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISGID, S_ISGID)}, 2 \
 	}
 
 /* Rules of one call in the order they are tried. */
