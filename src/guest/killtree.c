@@ -46,6 +46,16 @@ static pid_t read_parent(int proc_fd, const char *name)
 	return (pid_t)strtol(p + 4, NULL, 10);
 }
 
+/* /proc may be another pid namespace's: its numbers would name other processes here. */
+static bool is_our_proc(void)
+{
+	char text[24];
+	ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return strtol(text, NULL, 10) == getpid();
+}
+
 static int scan(struct tasks *t)
 {
 	auto_dir DIR *proc = opendir("/proc");
@@ -53,6 +63,8 @@ static int scan(struct tasks *t)
 
 	if (!proc)
 		return -errno;
+	if (!is_our_proc())
+		return -ENOENT;
 	while ((e = readdir(proc))) {
 		char *end;
 		long pid = strtol(e->d_name, &end, 10);
