@@ -102,13 +102,13 @@ size_t bench_start(struct bench *b, struct bench_row *ret)
 	struct cell_backend_info info;
 	struct floor f;
 	size_t n = b->rounds / 4;
-	double *bare = calloc(n, sizeof *bare), *ours = calloc(n, sizeof *ours);
-	double *bwrap = calloc(n, sizeof *bwrap);
 
-	if (!bare || !ours || !bwrap)
-		bench_die("no memory for %zu samples", n);
 	if (cell_backend_probe("jail", &info, NULL) < 0 || !info.is_usable)
 		return 0;
+	double *bare = calloc(n, sizeof *bare), *ours = calloc(n, sizeof *ours);
+	double *bwrap = calloc(n, sizeof *bwrap);
+	if (!bare || !ours || !bwrap)
+		bench_die("no memory for %zu samples", n);
 	start_floor(b, &f);
 	for (size_t i = 0; i < WARM_UP; i++) {
 		(void)floor_jail(&f);
