@@ -50,8 +50,8 @@ struct cgroup_slot {
 };
 
 void cgroup_slot_init(struct cgroup_slot *s);
-/* Find what there is and make `cell`. Never fails: what is missing is missing in ret->can. */
-void cgroup_init(struct cgroups *ret, bool is_rootful);
+/* Find what there is and make `cell`. Never fails: what is missing is missing in cg->can. */
+void cgroup_init(struct cgroups *cg, bool is_rootful);
 /* Make the groups this request needs and set its limits. *ret_enforced: LAUNCHER_CAN_* bits of the
  * limits in force. Without LAUNCHER_BEST_EFFORT a limit that cannot be had is a failure. */
 int cgroup_prepare(struct cgroups *cg, struct cgroup_slot *s, uint32_t number,

@@ -345,10 +345,10 @@ static void arg_limit(struct arguments *a, const char *name, uint64_t value)
 
 static void execute(const struct birth *b)
 {
+	static const char home[] = "HOME=" CELL_HOME;
 	static const char *const env[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=" CELL_HOME, "USER=cell", "LOGNAME=cell", "SHELL=/bin/sh", "LANG=C.UTF-8",
-		NULL};
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", home,
+		"USER=cell", "LOGNAME=cell", "SHELL=/bin/sh", "LANG=C.UTF-8", NULL};
 	const struct launcher_head *h = &b->rq->head;
 	const char *title = b->rq->texts[LAUNCHER_TEXT_TITLE];
 	struct arguments a = {.n = 1};
