@@ -172,7 +172,7 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	const char *hostname = rq->texts[LAUNCHER_TEXT_HOSTNAME];
 	bool needs_outer = rq->n_layers || rq->workspace_fd >= 0 || rq->n_mounts;
 	bool is_in_cgroup = false;
-	int pair[2], r;
+	int pair[2] = {-1, -1}, r;
 
 	memset(b.mount_fds, -1, sizeof b.mount_fds);
 	memset(b.layer_fds, -1, sizeof b.layer_fds);
