@@ -26,11 +26,13 @@ struct cell_exec;
 #define CELL_EXEC_ID_MAX 64 /* bytes, with the NUL */
 
 enum cell_exec_flags {
-	CELL_EXEC_STDIN = 1 << 0,  /* the command reads what cell_exec_write() sends; otherwise
+	CELL_EXEC_STDIN = 1 << 0,   /* the command reads what cell_exec_write() sends; otherwise
 				      its stdin is empty */
-	CELL_EXEC_TTY = 1 << 1,	   /* in a terminal; implies STDIN, stderr comes as stdout */
-	CELL_EXEC_MERGE = 1 << 2,  /* stderr into stdout, in the order written */
-	CELL_EXEC_DETACH = 1 << 3, /* goes on without a client; output is kept */
+	CELL_EXEC_TTY = 1 << 1,	    /* in a terminal; implies STDIN, stderr comes as stdout */
+	CELL_EXEC_MERGE = 1 << 2,   /* stderr into stdout, in the order written */
+	CELL_EXEC_DETACH = 1 << 3,  /* goes on without a client; output is kept */
+	CELL_EXEC_DURABLE = 1 << 4, /* what no holding reader has taken is never dropped: with
+				       keep_bytes of it waiting, the command waits */
 };
 
 /* Zeroed means default. Pointers are borrowed for the call. */
@@ -49,6 +51,8 @@ struct cell_exec_opts {
 					in a named cell; in an ephemeral one 256 KiB, and
 					nothing that a reader has already taken */
 	size_t max_output;	 /* cell_run: bytes collected per stream; 0: 1 MiB */
+	bool no_wait;		 /* cell_exec_start: do not wait for the guest's word that it runs;
+				    a failure to start comes from cell_exec_next */
 };
 
 struct cell_usage {
@@ -95,6 +99,7 @@ struct cell_attach_opts {
 	bool hold;
 	bool no_follow;
 	bool with_stdin; /* take over writing stdin */
+	bool no_wait;	 /* do not wait for the guest's answer; failure comes from cell_exec_next */
 };
 int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_opts *opts,
 	struct cell_exec **ret, struct cell_error *err);

@@ -49,6 +49,14 @@ static void take_id(struct cell_exec *x, const struct link_event *ev)
 		memcpy(x->id, id, strlen(id) + 1);
 }
 
+/* The guest's word that it runs. */
+static void take_start(struct cell_exec *x, const struct link_event *ev)
+{
+	take_id(x, ev);
+	x->is_tty = wire_find_u64(ev->p, ev->len, WIRE_T_FLAGS, 0) & CELL_EXEC_TTY;
+	link_set_send_offset(x->stream, wire_find_u64(ev->p, ev->len, WIRE_T_IN_OFFSET, 0));
+}
+
 /* Wait for the guest's word that it runs, or why not. */
 static int await_started(struct cell_exec *x, struct cell_error *err)
 {
@@ -68,13 +76,11 @@ static int await_started(struct cell_exec *x, struct cell_error *err)
 		if (ev.type == LINK_REPLY)
 			break;
 	}
-	take_id(x, &ev);
-	x->is_tty = wire_find_u64(ev.p, ev.len, WIRE_T_FLAGS, 0) & CELL_EXEC_TTY;
-	link_set_send_offset(x->stream, wire_find_u64(ev.p, ev.len, WIRE_T_IN_OFFSET, 0));
+	take_start(x, &ev);
 	return 0;
 }
 
-static int begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_quiet,
+static int begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_waiting,
 	struct cell_exec **ret, struct cell_error *err)
 {
 	struct cell_exec *x = calloc(1, sizeof *x);
@@ -83,7 +89,7 @@ static int begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_
 		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "start a command");
 	x->cell = c;
 	int r = link_request(c->link, op, fields, &x->stream, err);
-	if (r == 0 && !is_quiet)
+	if (r == 0 && is_waiting)
 		r = await_started(x, err);
 	if (r < 0) {
 		cell_exec_free(x);
@@ -112,8 +118,10 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 	if (r == 0)
 		r = exec_fields(c, opts, is_quiet, &b, err);
 	if (r == 0)
-		r = begin(c, WIRE_OP_EXEC, &b, is_quiet, ret, err);
+		r = begin(c, WIRE_OP_EXEC, &b, !is_quiet, ret, err);
 	if (r == 0) {
+		if (is_quiet && opts->id)
+			(void)snprintf((*ret)->id, sizeof(*ret)->id, "%s", opts->id);
 		(*ret)->is_tty = opts->flags & CELL_EXEC_TTY;
 		(*ret)->has_stdin = opts->flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
 		if (timeout_ms && timeout_ms < INT64_MAX / 2)
@@ -125,7 +133,7 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 int cell_exec_start(struct cell *c, const struct cell_exec_opts *opts, struct cell_exec **ret,
 	struct cell_error *err)
 {
-	return start(c, opts, false, ret, err);
+	return start(c, opts, opts->no_wait, ret, err);
 }
 
 int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_opts *opts,
@@ -145,8 +153,10 @@ int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_op
 	(void)wire_put_u64(&b, WIRE_T_WINDOW, WIRE_DEFAULT_WINDOW);
 	(void)wire_put_u64(&b, WIRE_T_FLAGS,
 		(opts->hold ? 1u : 0) | (opts->no_follow ? 2u : 0) | (opts->with_stdin ? 4u : 0));
-	int r = begin(c, WIRE_OP_ATTACH, &b, false, ret, err);
+	int r = begin(c, WIRE_OP_ATTACH, &b, !opts->no_wait, ret, err);
 	if (r == 0) {
+		if (opts->no_wait)
+			(void)snprintf((*ret)->id, sizeof(*ret)->id, "%s", id);
 		(*ret)->next_offset[WIRE_CHAN_OUT] = opts->out_offset;
 		(*ret)->next_offset[WIRE_CHAN_ERR] = opts->err_offset;
 		(*ret)->has_stdin = opts->with_stdin;
@@ -268,7 +278,8 @@ static int next_event(struct cell_exec *x, int timeout_ms, bool stop_at_room,
 			if (stop_at_room)
 				return 0;
 			continue;
-		case LINK_REPLY:
+		case LINK_REPLY: /* nobody waited for it */
+			take_start(x, &ev);
 			continue;
 		case LINK_DATA:
 			on_data(x, &ev, ret);

@@ -421,6 +421,7 @@ static int on_ack(struct conn *c, struct stream *s, unsigned chan, uint64_t offs
 	if (offset > s->chan[chan].acked)
 		s->chan[chan].acked = offset;
 	if (s->job) {
+		job_taken(s->job, s);
 		job_resume(s->job);
 		stream_pump(s);
 	}

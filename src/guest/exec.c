@@ -289,6 +289,7 @@ static void describe(struct job *j, const struct order *o)
 	(void)clock_gettime(CLOCK_REALTIME, &t);
 	j->started_unix_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 	j->is_tty = o->flags & CELL_EXEC_TTY;
+	j->is_durable = o->flags & CELL_EXEC_DURABLE;
 }
 
 static int open_terminal(struct job *j, const struct order *o, int stdio[3])
@@ -468,6 +469,7 @@ int exec_attach(struct stream *s, const struct request *rq, struct cell_error *e
 	s->has_stdin = flags & ATTACH_STDIN;
 	for (struct stream *peer = j->streams; peer && s->has_stdin; peer = peer->next_peer)
 		peer->has_stdin = false; /* one writer at a time: the last to ask */
+	job_taken(j, s);
 	reply_started(s, j);
 	job_attach(j, s);
 	stream_pump(s);

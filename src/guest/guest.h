@@ -115,6 +115,7 @@ struct job_chan {
 	bool is_owed;	  /* a connection is moving bytes out of it: hands off */
 	bool is_enlarged; /* its pipe */
 	bool is_drained;  /* everything written before the exit has been read */
+	uint64_t spooled; /* of a durable job: bytes below it were taken by a holding reader */
 };
 
 struct job_exit {
@@ -130,7 +131,9 @@ struct job {
 	uint32_t number; /* names it in a keeper's report */
 	bool is_worker;
 	bool is_tty;
-	pid_t minder; /* keeper or worker process; 0 when reaped */
+	bool is_durable; /* what no holding reader has taken stays */
+	bool is_told;	 /* a holding reader was given its end */
+	pid_t minder;	 /* keeper or worker process; 0 when reaped */
 	uint64_t started_unix_ms;
 	bool has_exited; /* exit is valid */
 	bool is_oom;	 /* ended because the cell had no memory left */
@@ -161,6 +164,8 @@ void job_detach(struct job *j, struct stream *s);
 /* Bytes for its stdin; -EPROTO when the client overran its window or left a gap. */
 int job_input(struct job *j, struct stream *s, uint64_t offset, const uint8_t *p, size_t n);
 void job_input_eof(struct job *j);
+/* A holding reader has these bytes: a durable job may let go of them. */
+void job_taken(struct job *j, const struct stream *s);
 /* Acknowledgements moved: perhaps there is room to read on. */
 void job_resume(struct job *j);
 /* It has exited (j->exit is set): say so once its output is read. */

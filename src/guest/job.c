@@ -71,17 +71,27 @@ static void evict(void)
 		finished += j->is_gone;
 	for (struct job *j = jobs, *next; j && finished > GUEST_MAX_FINISHED; j = next) {
 		next = j->next;
-		if (j->is_gone && !j->streams) {
+		if (j->is_gone && !j->streams && !(j->is_durable && !j->is_told)) {
 			job_free(j);
 			finished--;
 		}
 	}
 }
 
+/* Durable ones that ended while nobody was there: they wait, so they count. */
+static size_t untold(void)
+{
+	size_t n = 0;
+
+	for (struct job *j = jobs; j; j = j->next)
+		n += j->is_gone && j->is_durable && !j->is_told;
+	return n;
+}
+
 struct job *job_new(struct cell_error *err)
 {
 	evict();
-	if (job_running() >= GUEST_MAX_JOBS) {
+	if (job_running() + untold() >= GUEST_MAX_JOBS) {
 		(void)cell_fail(err, CELL_ELIMIT, EAGAIN,
 			"start: %d commands and file operations run", GUEST_MAX_JOBS);
 		(void)cell_error_hint(err, 0, "wait for some to end, or use another cell");
@@ -147,7 +157,7 @@ static void pump_all(struct job *j)
 
 static uint64_t held_offset(const struct job *j, int i)
 {
-	uint64_t hold = UINT64_MAX;
+	uint64_t hold = j->is_durable ? j->out[i].spooled : UINT64_MAX;
 
 	for (const struct stream *s = j->streams; s; s = s->next_peer) {
 		if (s->is_holding && s->chan[1 + i].acked < hold)
@@ -194,8 +204,8 @@ static bool send_straight(struct job_chan *c)
 
 	if (!s || s->next_peer || !s->is_holding || s->chan[1 + i].sent != c->ring.head ||
 		!(j->is_worker || (!guest.has_listener && c->ring.size <= RING_SMALL)) ||
-		j->is_tty || !conn_can_splice(s->conn) || ioctl(c->src.fd, FIONREAD, &there) < 0 ||
-		(size_t)there < STRAIGHT_MIN)
+		j->is_tty || j->is_durable || !conn_can_splice(s->conn) ||
+		ioctl(c->src.fd, FIONREAD, &there) < 0 || (size_t)there < STRAIGHT_MIN)
 		return false;
 	if (!c->is_enlarged && there == 65536) {
 		c->is_enlarged = true;
@@ -291,6 +301,14 @@ int job_open_out(struct job *j, int i, int fd, uint64_t keep)
 		c->src.fd = -1;
 	}
 	return r;
+}
+
+void job_taken(struct job *j, const struct stream *s)
+{
+	for (int i = 0; i < 2 && s->is_holding; i++) {
+		if (s->chan[1 + i].acked > j->out[i].spooled)
+			j->out[i].spooled = s->chan[1 + i].acked;
+	}
 }
 
 void job_resume(struct job *j)

@@ -77,6 +77,7 @@ void stream_pump(struct stream *s)
 		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
 		(void)job_end_fields(j, &b);
+		j->is_told |= s->is_holding && job_is_settled(j);
 		stream_end(s, &b);
 	}
 }

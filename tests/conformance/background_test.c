@@ -308,3 +308,70 @@ TEST_NEEDS(a_reader_that_holds_misses_nothing, NEEDS(BACKGROUND))
 	ASSERT_INT(t.out_len, 20000000);
 	ASSERT(hash_add(HASH_START, t.out, t.out_len) == gen_hash(20000000));
 }
+
+/* Without the flag the same command would run on and its oldest output be gone: the test of the gap
+ * above is the control. */
+TEST_NEEDS(durable_output_waits_while_nobody_reads, NEEDS(BACKGROUND))
+{
+	auto_cell struct cell *c = open_cell(s);
+	auto_talk struct talk t;
+	struct cell_exec_info info = {0};
+	struct cell_exec_opts o = {.argv = ARGV("./probe", "gen", "3000000"),
+		.id = "durable",
+		.flags = CELL_EXEC_DETACH | CELL_EXEC_DURABLE,
+		.keep_bytes = 65536};
+	auto_exec struct cell_exec *x = NULL;
+
+	OK(cell_exec_start(c, &o, &x, &E));
+	WAIT_FOR(find_exec(c, "durable", &info) && info.out_bytes >= 65536);
+	usleep(200 * 1000); /* time to run on, if it could */
+	ASSERT(find_exec(c, "durable", &info));
+	ASSERT_INT(info.state, CELL_EXEC_RUNNING);
+	ASSERT_INT(info.out_oldest, 0);
+	talk_attach(&t, c, "durable", &(struct cell_attach_opts){.hold = true});
+	ASSERT_INT(talk_end(&t).exit_code, 0);
+	ASSERT_INT(t.out_gap, 0);
+	ASSERT(hash_add(HASH_START, t.out, t.out_len) == gen_hash(3000000));
+}
+
+TEST_NEEDS(durable_output_outlives_its_reader, NEEDS(BACKGROUND))
+{
+	auto_cell struct cell *c = open_cell(s);
+	struct talk first;
+	auto_talk struct talk second;
+	struct cell_exec_opts o = {.argv = ARGV("./probe", "gen", "3000000"),
+		.id = "resumed",
+		.flags = CELL_EXEC_DURABLE,
+		.keep_bytes = 65536,
+		.no_wait = true};
+
+	talk_start(&first, c, &o);
+	ASSERT_STR(cell_exec_id(first.x), "resumed");
+	struct cell_event e = {0};
+	while (e.type != CELL_EVENT_STDOUT)
+		OK(cell_exec_next(first.x, -1, &e, &E));
+	uint64_t seen = e.offset + e.len;
+	talk_done(&first);
+	usleep(200 * 1000);
+	talk_attach(&second, c, "resumed",
+		&(struct cell_attach_opts){.hold = true, .out_offset = seen, .no_wait = true});
+	ASSERT_INT(talk_end(&second).exit_code, 0);
+	ASSERT_INT(second.out_gap, 0);
+	ASSERT_INT(second.out_len + seen, 3000000);
+	for (size_t i = 0; i < second.out_len; i++)
+		ASSERT_INT((uint8_t)second.out[i], gen_byte(seen + i));
+}
+
+TEST_NEEDS(a_start_nobody_waited_for_tells_its_failure_later, 0)
+{
+	auto_cell struct cell *c = open_cell(s);
+	auto_exec struct cell_exec *x = NULL, *y = NULL;
+	struct cell_exec_opts o = {
+		.argv = ARGV("./probe", "nap", "300"), .id = "twice", .no_wait = true};
+	struct cell_event e = {0};
+
+	OK(cell_exec_start(c, &o, &x, &E));
+	OK(cell_exec_start(c, &o, &y, &E));
+	FAILS(EXISTS, cell_exec_next(y, 10000, &e, &E));
+	OK(cell_exec_kill(x, &E));
+}
