@@ -61,6 +61,8 @@ cell_caps cell_degraded(const struct cell *c);
  * call cell_exec_next(x, 0, ...). Reading the fd yourself breaks the connection. */
 int cell_poll_fd(const struct cell *c);
 short cell_poll_events(const struct cell *c);
+/* When the fd is ready and no command is under way: CELL_EGONE tells that the guest is gone. */
+int cell_poll(struct cell *c, struct cell_error *err);
 
 enum cell_state {
 	CELL_STATE_CREATING = 1,

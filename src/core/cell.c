@@ -329,6 +329,11 @@ int cell_poll_fd(const struct cell *c)
 	return link_fd(c->link);
 }
 
+int cell_poll(struct cell *c, struct cell_error *err)
+{
+	return link_idle(c->link, err);
+}
+
 short cell_poll_events(const struct cell *c)
 {
 	return link_events(c->link);

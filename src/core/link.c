@@ -569,6 +569,14 @@ int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret, str
 	}
 }
 
+int link_idle(struct link *l, struct cell_error *err)
+{
+	release_held(l);
+	(void)wait_for_bytes(l, 0);
+	(void)sort_frames(l, NULL);
+	return l->broken.code ? fail_broken(l, err) : 0;
+}
+
 ssize_t link_send(struct link_stream *s, const void *p, size_t n, int timeout_ms,
 	struct cell_error *err)
 {

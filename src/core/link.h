@@ -52,6 +52,9 @@ struct link_event {
 int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret,
 	struct cell_error *err);
 
+/* Move what there is, without waiting and for no stream in particular: an idle link notices that its guest is gone. */
+int link_idle(struct link *l, struct cell_error *err);
+
 /* Send bytes on WIRE_CHAN_IN; returns how many the window took (waits up to timeout_ms for room for
  * at least one). 0 when the stream has ended meanwhile or nothing fitted in time. */
 ssize_t link_send(struct link_stream *s, const void *p, size_t n, int timeout_ms,

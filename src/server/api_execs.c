@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_execs.c: commands in a session: run and wait, run and stream, run in the background; look, follow, write, signal. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cell/cell.h"
+
+#include "base/cleanup.h"
+#include "core/env.h"
+#include "net/ws.h"
+#include "server/api.h"
+#include "server/clock.h"
+#include "server/exec.h"
+#include "server/flow.h"
+#include "server/idempotency.h"
+#include "server/seat.h"
+#include "server/session.h"
+
+#define OUTPUT_DEFAULT (1u << 20)
+#define OUTPUT_MAX     (64u << 20)
+#define STDIN_MAX      (8u << 20)
+
+/* ---- what is to be run ---- */
+
+struct wish {
+	const char **argv, **env;
+	char **env_own; /* from an object */
+	const char *command, *cwd, *user;
+	const char *input; /* stdin, whole */
+	size_t input_len;
+	uint8_t *input_own;
+	uint64_t timeout_ms, max_output, rows, cols;
+	bool is_tty, is_merged, is_background, has_stdin;
+};
+
+static void wish_done(struct wish *w)
+{
+	free(w->argv);
+	free(w->env);
+	for (size_t i = 0; w->env_own && w->env_own[i]; i++)
+		free(w->env_own[i]);
+	free(w->env_own);
+	free(w->input_own);
+}
+
+/* {"K": "V"} or ["K=V"]. */
+static int read_env(struct call *c, struct wish *w, struct cell_error *err)
+{
+	json_t *env = json_object_get(c->body, "env"), *v;
+	const char *key;
+	size_t n = 0;
+
+	if (!json_is_object(env))
+		return call_texts(c, "env", &w->env, err);
+	w->env_own = calloc(json_object_size(env) + 1, sizeof *w->env_own);
+	if (!w->env_own)
+		return cell_fail_errno(err, ENOMEM, "read the environment");
+	json_object_foreach(env, key, v) {
+		if (!json_is_string(v) || strchr(key, '=') || !*key)
+			return cell_fail(err, CELL_EINVAL, EINVAL, "env.%.64s must be a string", key);
+		if (asprintf(&w->env_own[n], "%s=%s", key, json_string_value(v)) < 0) {
+			w->env_own[n] = NULL;
+			return cell_fail_errno(err, ENOMEM, "read the environment");
+		}
+		n++;
+	}
+	w->env = calloc(n + 1, sizeof *w->env);
+	for (size_t i = 0; w->env && i < n; i++)
+		w->env[i] = w->env_own[i];
+	return w->env ? 0 : cell_fail_errno(err, ENOMEM, "read the environment");
+}
+
+static int read_input(struct call *c, struct wish *w, struct cell_error *err)
+{
+	json_t *in = json_object_get(c->body, "stdin"), *b64 = json_object_get(c->body, "stdin_base64");
+
+	if (json_is_true(in)) {
+		w->has_stdin = true; /* it comes later */
+		return 0;
+	}
+	if (in && !json_is_null(in) && !json_is_string(in) && !json_is_false(in))
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"'stdin' must be the text to be read, or true: it is sent later");
+	if (json_is_string(in)) {
+		w->input = json_string_value(in);
+		w->input_len = json_string_length(in);
+		return 0;
+	}
+	if (!b64)
+		return 0;
+	size_t n = json_string_length(b64);
+	if (!json_is_string(b64) || n % 4 || !(w->input_own = malloc(n / 4 * 3 + 1)))
+		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
+	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)json_string_value(b64), (int)n);
+	if (len < 0)
+		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
+	for (size_t i = n; i > 0 && i > n - 2 && json_string_value(b64)[i - 1] == '='; i--)
+		len--;
+	w->input = (const char *)w->input_own;
+	w->input_len = (size_t)len;
+	return 0;
+}
+
+static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
+{
+	static const char *const known[] = {"command", "argv", "cwd", "env", "user", "timeout", "stdin",
+		"stdin_base64", "tty", "rows", "cols", "merge_stderr", "background", "max_output_bytes",
+		"labels", NULL};
+	int r = call_known(c, known, err);
+
+	*w = (struct wish){.max_output = OUTPUT_DEFAULT, .rows = 24, .cols = 80};
+	if (r == 0 && json_is_array(json_object_get(c->body, "command")))
+		r = call_texts(c, "command", &w->argv, err);
+	else if (r == 0)
+		r = call_text(c, "command", &w->command, err);
+	if (r == 0 && !w->argv)
+		r = call_texts(c, "argv", &w->argv, err);
+	if (r == 0)
+		r = call_text(c, "cwd", &w->cwd, err);
+	if (r == 0)
+		r = call_text(c, "user", &w->user, err);
+	if (r == 0)
+		r = read_env(c, w, err);
+	if (r == 0)
+		r = call_duration(c, "timeout", &w->timeout_ms, err);
+	if (r == 0)
+		r = call_bool(c, "tty", &w->is_tty, err);
+	if (r == 0)
+		r = call_bool(c, "merge_stderr", &w->is_merged, err);
+	if (r == 0)
+		r = call_bool(c, "background", &w->is_background, err);
+	if (r == 0)
+		r = call_uint(c, "max_output_bytes", OUTPUT_MAX, &w->max_output, err);
+	if (r == 0)
+		r = call_uint(c, "rows", 4096, &w->rows, err);
+	if (r == 0)
+		r = call_uint(c, "cols", 4096, &w->cols, err);
+	if (r == 0)
+		r = read_input(c, w, err);
+	if (r == 0 && (!w->command == !w->argv || (w->argv && !w->argv[0]) || (w->command && !*w->command))) {
+		r = cell_fail(err, CELL_EINVAL, EINVAL, "give either 'command' or 'argv'");
+		(void)cell_error_hint(err, r, "{\"command\": \"ls -l\"} or {\"argv\": [\"ls\", \"-l\"]}");
+	}
+	return r;
+}
+
+static json_t *meta_of(struct call *c, const struct wish *w)
+{
+	char when[CLOCK_TEXT_MAX], trace[33];
+	json_t *o = json_object(), *argv = w->argv ? json_array() : NULL;
+
+	if (w->command)
+		(void)json_object_set_new(o, "command", json_string(w->command));
+	for (size_t i = 0; argv && w->argv[i]; i++)
+		(void)json_array_append_new(argv, json_string(w->argv[i]));
+	if (argv)
+		(void)json_object_set_new(o, "argv", argv);
+	if (w->cwd)
+		(void)json_object_set_new(o, "cwd", json_string(w->cwd));
+	if (json_object_get(c->body, "labels"))
+		(void)json_object_set(o, "labels", json_object_get(c->body, "labels"));
+	(void)json_object_set_new(o, "started_at", json_string(clock_text(clock_unix_ns(), when)));
+	(void)json_object_set_new(o, "tty", json_boolean(w->is_tty));
+	(void)json_object_set_new(o, "stdin", json_boolean(w->has_stdin || w->is_tty));
+	(void)json_object_set_new(o, "actor", json_string(c->who.id));
+	(void)json_object_set_new(o, "request_id", json_string(http_request_id(c->x)));
+	(void)json_object_set_new(o, "trace", json_string(trace_id_text(&c->span.context, trace)));
+	(void)json_object_set_new(o, "fingerprint", json_string(c->fingerprint));
+	return o;
+}
+
+/* ---- starting it ---- */
+
+static void answer(struct call *c, struct exec *e, const struct wish *w)
+{
+	enum flow_format format;
+
+	if (ws_is_asked(c->x)) {
+		flow_socket(c, e, 0, 0);
+	} else if (w->is_background) {
+		(void)http_add_headerf(c->x, "Location", "/v1/sessions/%s/execs/%s", c->session->id, e->id);
+		call_json(c, 202, exec_json(e));
+	} else if (flow_format_of(c, &format) == 0) {
+		flow_stream(c, e, format, 0, 0, true);
+	} else {
+		flow_wait(c, e, w->max_output);
+	}
+}
+
+/* The same key again: 1 and the first one's command; 0: there is none. */
+static int find_first(struct call *c, const char *id, struct exec **ret, struct cell_error *err)
+{
+	struct exec *e;
+
+	if (!c->is_keyed || exec_find(c->session, id, &e, NULL) < 0)
+		return 0;
+	const char *was = json_string_value(json_object_get(e->meta, "fingerprint"));
+	if (!was || strcmp(was, c->fingerprint)) {
+		exec_unref(e);
+		int r = cell_fail(err, CELL_EEXISTS, EEXIST,
+			"Idempotency-Key '%.64s': it was used for another command", c->key);
+		return cell_error_hint(err, r, "a key names one request; take a new one");
+	}
+	(void)http_add_header(c->x, "Idempotency-Replayed", "true");
+	*ret = e;
+	return 1;
+}
+
+static int begin(struct call *c, struct seat *seat, const struct wish *w, const char *id, struct exec **ret,
+	struct cell_error *err)
+{
+	struct exec_order order = {.id = id,
+		.opts = {.argv = (const char *const *)w->argv,
+			.shell = w->command,
+			.cwd = w->cwd,
+			.env = (const char *const *)w->env,
+			.user = w->user,
+			.timeout_ms = w->timeout_ms,
+			.rows = (uint16_t)w->rows,
+			.cols = (uint16_t)w->cols,
+			.flags = (w->is_tty ? CELL_EXEC_TTY : 0u) | (w->is_merged ? CELL_EXEC_MERGE : 0u) |
+				 (w->has_stdin || w->input ? CELL_EXEC_STDIN : 0u)},
+		.meta = meta_of(c, w)};
+	int r = exec_start(c->session, seat, &order, ret, err);
+
+	json_decref(order.meta);
+	if (r == 0 && w->input) {
+		struct cell_error late = {0};
+		(void)exec_write(*ret, w->input, w->input_len, &late);
+		(void)exec_close_stdin(*ret, &late);
+	}
+	return r;
+}
+
+static void run_in(struct call *c, struct seat *seat, bool owns_seat)
+{
+	auto_(wish_done) struct wish w = {0};
+	struct cell_error err = {0};
+	struct exec *e = NULL;
+	int r = read_wish(c, &w, &err);
+	/* asked once more: a guard may have taken its time, and the same key come twice meanwhile */
+	int again = r == 0 ? find_first(c, c->exec_id, &e, &err) : r;
+
+	if (again == 0)
+		r = begin(c, seat, &w, c->exec_id, &e, &err);
+	else if (again < 0)
+		r = again;
+	if (r < 0 || again == 1) {
+		if (owns_seat)
+			session_drop_seat(c->srv, seat);
+		if (r < 0) {
+			call_fail(c, &err);
+			return;
+		}
+	} else {
+		e->owns_seat = owns_seat;
+		c->has_intent = false; /* its result is recorded at its end */
+	}
+	answer(c, e, &w);
+	exec_unref(e);
+}
+
+static void have_fresh(struct session *s, struct seat *seat, const struct cell_error *why, void *arg)
+{
+	struct call *c = arg;
+
+	(void)s;
+	if (seat)
+		run_in(c, seat, true);
+	else
+		call_fail(c, why);
+}
+
+static void run_permitted(struct call *c)
+{
+	struct cell_error err = {0};
+	struct quota_verdict v = quota_exec(c->srv->quota, c->who.tenant, clock_monotonic_ns());
+
+	if (!v.is_allowed) {
+		(void)quota_fail(&v, c->who.tenant, &err);
+		(void)http_add_headerf(c->x, "Retry-After", "%" PRIu64, v.retry_after_ms / 1000 + 1);
+		call_fail(c, &err);
+	} else if (session_require_ready(c->session, &err) < 0) {
+		call_fail(c, &err);
+	} else if (c->session->seat) {
+		run_in(c, c->session->seat, false);
+	} else {
+		session_fresh_seat(c->session, have_fresh, c);
+	}
+}
+
+static void run_checked(struct call *c)
+{
+	auto_(wish_done) struct wish w = {0};
+	struct cell_error err = {0};
+
+	if (read_wish(c, &w, &err) < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	struct exec *e = NULL;
+	idempotency_id(c, 'x', c->session->id, c->exec_id);
+	int r = find_first(c, c->exec_id, &e, &err);
+	if (r < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	if (r == 1) { /* nothing is done: nothing to permit */
+		answer(c, e, &w);
+		exec_unref(e);
+		return;
+	}
+	c->details = meta_of(c, &w);
+	(void)json_object_del(c->details, "fingerprint");
+	struct policy_request q = {.argv = (const char *const *)w.argv, .shell = w.command};
+	call_permit(c, &q, run_permitted);
+}
+
+static void run(struct call *c)
+{
+	if (api_ready_session(c))
+		run_checked(c);
+}
+
+/* GET .../exec/ws: the first message is the body. */
+static void run_socket(struct call *c)
+{
+	if (!ws_is_asked(c->x)) {
+		(void)http_add_header(c->x, "Upgrade", "websocket");
+		call_failf(c, CELL_EINVAL, "use a WebSocket client", "this path speaks WebSocket only");
+		return;
+	}
+	if (!api_ready_session(c))
+		return;
+	const char *request = http_query(c->x, "request");
+	json_error_t why;
+	c->body = request ? json_loads(request, JSON_REJECT_DUPLICATES, &why) : NULL;
+	if (!c->body || !json_is_object(c->body)) {
+		call_failf(c, CELL_EINVAL, "?request={\"command\": \"bash\", \"tty\": true}, percent-encoded",
+			"give the command as JSON in ?request=");
+		return;
+	}
+	json_t *stdin_flag = json_object_get(c->body, "stdin");
+	if (!stdin_flag)
+		(void)json_object_set_new(c->body, "stdin", json_true());
+	run_checked(c);
+}
+
+/* ---- one command ---- */
+
+static bool find(struct call *c, struct exec **ret)
+{
+	struct cell_error err = {0};
+
+	if (!api_session(c))
+		return false;
+	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
+	if (exec_find(c->session, c->params[1], ret, &err) == 0)
+		return true;
+	call_fail(c, &err);
+	return false;
+}
+
+static bool find_running(struct call *c, struct exec **ret)
+{
+	if (!find(c, ret))
+		return false;
+	if ((*ret)->x)
+		return true;
+	exec_unref(*ret);
+	call_failf(c, CELL_EBUSY, "", "command '%s' has ended", c->params[1]);
+	return false;
+}
+
+static void get(struct call *c)
+{
+	struct exec *e;
+
+	if (!find(c, &e))
+		return;
+	json_t *o = exec_json(e);
+	exec_unref(e);
+	call_json(c, 200, o);
+}
+
+static void list(struct call *c)
+{
+	if (!api_session(c))
+		return;
+	int fd = exec_directory(c->srv, c->session->id, false, NULL);
+	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	json_t *items = json_array();
+	const char *state = http_query(c->x, "state");
+
+	for (struct dirent *entry; d && (entry = readdir(d)) && json_array_size(items) < 1000;) {
+		struct exec *e;
+		if (entry->d_name[0] == '.' || exec_find(c->session, entry->d_name, &e, NULL) < 0)
+			continue;
+		json_t *o = exec_json(e);
+		if (!state || !strcmp(state, json_string_value(json_object_get(o, "state"))))
+			(void)json_array_append_new(items, o);
+		else
+			json_decref(o);
+		exec_unref(e);
+	}
+	call_json(c, 200, json_pack("{s:o}", "execs", items));
+}
+
+static int offsets(struct call *c, uint64_t *out, uint64_t *err_from, struct cell_error *err)
+{
+	const char *last = http_header(c->x, "Last-Event-ID");
+	int r = call_query_uint(c, "stdout_offset", 0, out, err);
+
+	if (r == 0)
+		r = call_query_uint(c, "stderr_offset", 0, err_from, err);
+	if (r == 0 && last && sscanf(last, "%" SCNu64 ".%" SCNu64, out, err_from) != 2)
+		r = cell_fail(err, CELL_EINVAL, EINVAL, "Last-Event-ID '%.64s' is none of ours", last);
+	return r;
+}
+
+static void output(struct call *c)
+{
+	struct cell_error err = {0};
+	const char *follow = http_query(c->x, "follow");
+	enum flow_format format = FLOW_NDJSON;
+	uint64_t out, errs;
+	struct exec *e;
+
+	if (!find(c, &e))
+		return;
+	if (offsets(c, &out, &errs, &err) < 0) {
+		exec_unref(e);
+		call_fail(c, &err);
+		return;
+	}
+	session_touch(c->session);
+	(void)flow_format_of(c, &format);
+	flow_stream(c, e, format, out, errs, !follow || strcmp(follow, "false"));
+	exec_unref(e);
+}
+
+static void attach_socket(struct call *c)
+{
+	struct cell_error err = {0};
+	uint64_t out, errs;
+	struct exec *e;
+
+	if (!ws_is_asked(c->x)) {
+		call_failf(c, CELL_EINVAL, "use a WebSocket client", "this path speaks WebSocket only");
+		return;
+	}
+	if (!find(c, &e))
+		return;
+	if (offsets(c, &out, &errs, &err) < 0)
+		call_fail(c, &err);
+	else
+		flow_socket(c, e, out, errs);
+	exec_unref(e);
+}
+
+/* "TERM", "SIGTERM". */
+static int signal_number(const char *name, struct cell_error *err)
+{
+	const char *bare = strncmp(name, "SIG", 3) ? name : name + 3;
+
+	for (int i = 1; i < NSIG; i++) {
+		const char *word = sigabbrev_np(i);
+		if (word && !strcmp(word, bare))
+			return i;
+	}
+	int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'", name);
+	return cell_error_hint(err, r, "TERM, KILL, INT, HUP, USR1 ... or a number");
+}
+
+static void signal_permitted(struct call *c)
+{
+	struct cell_error err = {0};
+	const char *name = NULL;
+	bool is_tree = false;
+	uint64_t number = 0;
+	struct exec *e;
+
+	if (!find_running(c, &e))
+		return;
+	int r = json_is_integer(json_object_get(c->body, "signal")) ? call_uint(c, "signal", 64, &number, &err)
+								    : call_text(c, "signal", &name, &err);
+	if (r == 0)
+		r = call_bool(c, "tree", &is_tree, &err);
+	if (r == 0)
+		r = name ? signal_number(name, &err) : number ? (int)number : SIGTERM;
+	if (r > 0 && is_tree && r == SIGKILL)
+		r = cell_exec_kill(e->x, &err);
+	else if (r > 0)
+		r = cell_exec_signal(e->x, r, &err);
+	if (e->seat)
+		seat_kick(e->seat);
+	exec_unref(e);
+	if (r < 0)
+		call_fail(c, &err);
+	else
+		call_empty(c, 204);
+}
+
+static void send_signal(struct call *c)
+{
+	static const char *const known[] = {"signal", "tree", NULL};
+	struct cell_error err = {0};
+
+	if (!api_session(c))
+		return;
+	if (call_known(c, known, &err) < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
+	c->details = json_incref(c->body);
+	call_permit(c, &(struct policy_request){0}, signal_permitted);
+}
+
+static void kill_permitted(struct call *c)
+{
+	struct cell_error err = {0};
+	struct exec *e;
+
+	if (!find_running(c, &e))
+		return;
+	int r = cell_exec_kill(e->x, &err);
+	if (e->seat)
+		seat_kick(e->seat);
+	exec_unref(e);
+	if (r < 0)
+		call_fail(c, &err);
+	else
+		call_empty(c, 204);
+}
+
+static void kill_exec(struct call *c)
+{
+	if (!api_session(c))
+		return;
+	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
+	call_permit(c, &(struct policy_request){0}, kill_permitted);
+}
+
+static void resize(struct call *c)
+{
+	static const char *const known[] = {"rows", "cols", NULL};
+	struct cell_error err = {0};
+	uint64_t rows = 24, cols = 80;
+	struct exec *e;
+
+	if (!find_running(c, &e))
+		return;
+	int r = call_known(c, known, &err);
+	if (r == 0)
+		r = call_uint(c, "rows", 4096, &rows, &err);
+	if (r == 0)
+		r = call_uint(c, "cols", 4096, &cols, &err);
+	if (r == 0)
+		r = cell_exec_resize(e->x, (uint16_t)rows, (uint16_t)cols, &err);
+	if (e->seat)
+		seat_kick(e->seat);
+	exec_unref(e);
+	if (r < 0)
+		call_fail(c, &err);
+	else
+		call_empty(c, 204);
+}
+
+/* ---- stdin ---- */
+
+struct feeding {
+	struct call *c;
+	struct exec *e;
+	uint64_t bytes;
+	bool is_last;
+	bool is_over; /* the body is complete */
+	int result;
+};
+
+static void feeding_end(struct feeding *f)
+{
+	struct call *c = f->c;
+	struct cell_error err = {0};
+	int r = f->result;
+	uint64_t bytes = f->bytes;
+
+	f->e->room = NULL;
+	if (r == 0 && f->is_last)
+		r = exec_close_stdin(f->e, &err);
+	exec_unref(f->e);
+	free(f);
+	if (r < 0 && !err.code) {
+		struct http_exchange *x = c->x;
+		call_done(c, 400, NULL);
+		http_fail_body(x, r);
+	} else if (r < 0) {
+		call_fail(c, &err);
+	} else {
+		call_json(c, 200, json_pack("{s:I}", "bytes", (json_int_t)bytes));
+	}
+}
+
+static void have_room(struct exec *e, void *arg)
+{
+	struct feeding *f = arg;
+
+	(void)e;
+	if (f->is_over)
+		feeding_end(f);
+	else
+		http_resume(f->c->x);
+}
+
+static void stdin_data(struct http_exchange *x, const void *p, size_t n, void *arg)
+{
+	struct feeding *f = arg;
+	struct cell_error err = {0};
+
+	f->bytes += n;
+	if (!exec_write(f->e, p, n, &err))
+		http_pause(x);
+	if (err.code)
+		f->result = -EPIPE;
+}
+
+static void stdin_end(struct http_exchange *x, int result, void *arg)
+{
+	struct feeding *f = arg;
+
+	(void)x;
+	f->is_over = true;
+	if (result < 0)
+		f->result = result;
+	if (f->e->in && result == 0 && f->e->x)
+		return; /* have_room() ends it */
+	feeding_end(f);
+}
+
+static void write_stdin(struct call *c)
+{
+	static const struct http_body_events events = {stdin_data, stdin_end};
+	const char *eof = http_query(c->x, "eof");
+	struct feeding *f;
+	struct exec *e;
+
+	if (!find_running(c, &e))
+		return;
+	if (e->room || !(f = calloc(1, sizeof *f))) {
+		exec_unref(e);
+		call_failf(c, CELL_EBUSY, "one writer at a time", "somebody else writes to '%s' now", c->params[1]);
+		return;
+	}
+	*f = (struct feeding){.c = c, .e = e, .is_last = eof && !strcmp(eof, "true")};
+	e->room = have_room;
+	e->room_arg = f;
+	session_touch(c->session);
+	http_read_body(c->x, UINT64_MAX, &events, f);
+}
+
+const struct route api_exec_routes[] = {
+	{"POST", "/v1/sessions/{session}/exec", TOKEN_USER, .action = "exec.start", .has_json = true, .handler = run},
+	{"GET", "/v1/sessions/{session}/exec/ws", TOKEN_USER, .action = "exec.start", .handler = run_socket},
+	{"GET", "/v1/sessions/{session}/execs", TOKEN_READ_ONLY, .handler = list},
+	{"GET", "/v1/sessions/{session}/execs/{exec}", TOKEN_READ_ONLY, .handler = get},
+	{"DELETE", "/v1/sessions/{session}/execs/{exec}", TOKEN_USER, .action = "exec.kill", .is_replayable = true,
+		.handler = kill_exec},
+	{"GET", "/v1/sessions/{session}/execs/{exec}/output", TOKEN_READ_ONLY, .handler = output},
+	{"GET", "/v1/sessions/{session}/execs/{exec}/ws", TOKEN_USER, .handler = attach_socket},
+	{"POST", "/v1/sessions/{session}/execs/{exec}/stdin", TOKEN_USER, .handler = write_stdin},
+	{"POST", "/v1/sessions/{session}/execs/{exec}/signal", TOKEN_USER, .action = "exec.signal", .has_json = true,
+		.is_replayable = true, .handler = send_signal},
+	{"POST", "/v1/sessions/{session}/execs/{exec}/resize", TOKEN_USER, .has_json = true, .handler = resize},
+	{NULL},
+};

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_system.c: health, metrics, what this server can do, and its own description. */
+#include <string.h>
+
+#include "cell/caps.h"
+#include "cell/cell.h"
+
+#include "server/api.h"
+#include "server/filework.h"
+#include "server/session.h"
+
+extern const unsigned char cell_openapi[], cell_openapi_end[], cell_openapi_page[], cell_openapi_page_end[];
+
+#define BACKENDS_MAX 64
+
+static void healthz(struct call *c)
+{
+	call_json(c, 200, json_pack("{s:s, s:s}", "status", "ok", "version", cell_version()));
+}
+
+/* Not while it recovers, and not while it leaves: a load balancer sends nobody then. */
+static void readyz(struct call *c)
+{
+	bool is_ready = c->srv->is_ready && !c->srv->is_leaving;
+
+	call_json(c, is_ready ? 200 : 503, json_pack("{s:b}", "ready", is_ready));
+}
+
+static void metrics(struct call *c)
+{
+	struct buf b = BUF_INIT(METRICS_TEXT_MAX);
+	struct http_stats stats;
+	struct http_exchange *x = c->x;
+
+	http_stats(c->srv->http, &stats);
+	metrics_set(c->srv->ledger.metrics, METRIC_EXECS_RUNNING, NULL, c->srv->n_execs);
+	metrics_set(c->srv->ledger.metrics, METRIC_STREAMS, NULL, c->srv->n_streams);
+	metrics_set(c->srv->ledger.metrics, METRIC_CONNECTIONS, NULL, stats.connections);
+	if (metrics_text(c->srv->ledger.metrics, &b) < 0) {
+		buf_done(&b);
+		call_failf(c, CELL_ENOSPACE, "", "no memory for the metrics");
+		return;
+	}
+	call_done(c, 200, NULL);
+	http_respond_own(x, 200, METRICS_CONTENT_TYPE, b.data, b.len, free);
+}
+
+static json_t *words(cell_caps caps)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < CELL_CAP_COUNT; i++)
+		if (caps & CELL_CAP_BIT(i))
+			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+	return list;
+}
+
+static json_t *backend_json(const struct cell_backend_info *b)
+{
+	json_t *lacks = json_array();
+
+	for (size_t i = 0; i < b->n_lacks; i++)
+		(void)json_array_append_new(lacks,
+			json_pack("{s:s, s:s, s:s}", "capability", cell_cap_name(b->lacks[i].cap), "reason",
+				b->lacks[i].reason, "fix", b->lacks[i].fix));
+	return json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o}", "name", b->name, "summary", b->summary,
+		"wall", b->wall ? b->wall : "", "tier", b->tier, "built", b->is_built, "usable", b->is_usable, "reason",
+		b->reason, "fix", b->fix, "capabilities", words(b->caps), "lacks", lacks);
+}
+
+/* Probing may take a while: on a thread. */
+struct probing {
+	struct call *c;
+	json_t *list;
+};
+
+static void probe_work(void *arg)
+{
+	struct probing *p = arg;
+	struct cell_backend_info *all = calloc(BACKENDS_MAX, sizeof *all);
+
+	p->list = json_array();
+	size_t n = all ? cell_backends_probe(all, BACKENDS_MAX) : 0;
+	for (size_t i = 0; i < n; i++)
+		(void)json_array_append_new(p->list, backend_json(&all[i]));
+	free(all);
+}
+
+static void probe_done(void *arg)
+{
+	struct probing *p = arg;
+
+	call_json(p->c, 200, json_pack("{s:o}", "backends", p->list));
+	free(p);
+}
+
+static void backends(struct call *c)
+{
+	struct probing *p = calloc(1, sizeof *p);
+
+	if (p)
+		p->c = c;
+	if (!p || net_pool_work(c->srv->lives, probe_work, probe_done, p) < 0) {
+		free(p);
+		call_failf(c, CELL_EBUSY, "try again in a second", "too much is under way");
+	}
+}
+
+static void capabilities(struct call *c)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < CELL_CAP_COUNT; i++)
+		(void)json_object_set_new(o, cell_cap_name((enum cell_cap)i),
+			json_string(cell_cap_meaning((enum cell_cap)i)));
+	call_json(c, 200, json_pack("{s:o}", "capabilities", o));
+}
+
+/* ---- of one session ---- */
+
+static int take_platform(const struct cell_platform *p, void *user)
+{
+	struct filework *w = user;
+
+	w->answer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:i}", "os", p->os, "os_version",
+		p->os_version, "kernel", p->kernel, "arch", p->arch, "hostname", p->hostname, "workspace",
+		p->workspace, "user", p->user, "uid", (int)p->uid, "cpus", (int)p->cpus, "memory_bytes",
+		(json_int_t)p->memory_bytes, "guest_version", p->guest_version, "execs_running",
+		(int)p->execs_running);
+	return 0;
+}
+
+static int run_platform(struct filework *w, struct cell_error *err)
+{
+	int r = cell_platform(w->cell, take_platform, w, err);
+	json_t *list = json_array();
+
+	for (int i = 0; i < CELL_CAP_COUNT; i++)
+		if (cell_supports(w->cell, (enum cell_cap)i))
+			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+	if (w->answer)
+		(void)json_object_set_new(w->answer, "capabilities", list);
+	else
+		json_decref(list);
+	return r;
+}
+
+static void have_platform(struct filework *w)
+{
+	struct call *c = w->call;
+	json_t *o = w->answer;
+
+	w->answer = NULL;
+	filework_free(w);
+	call_json(c, 200, o);
+}
+
+static void platform(struct call *c)
+{
+	if (!api_ready_session(c))
+		return;
+	if (!c->session->seat) {
+		call_failf(c, CELL_ENOTSUP, "", "an ephemeral session has no cell between its commands");
+		return;
+	}
+	struct filework *w = filework_new(c);
+	if (!w)
+		return;
+	w->run = run_platform;
+	w->done = have_platform;
+	filework_start(w);
+}
+
+/* ---- its description ---- */
+
+static void openapi(struct call *c)
+{
+	struct http_exchange *x = c->x;
+
+	call_done(c, 200, NULL);
+	http_respond(x, 200, "application/yaml", cell_openapi, (size_t)(cell_openapi_end - cell_openapi));
+}
+
+static void page(struct call *c)
+{
+	struct http_exchange *x = c->x;
+
+	call_done(c, 200, NULL);
+	(void)http_add_header(x, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+	http_respond(x, 200, "text/html; charset=utf-8", cell_openapi_page,
+		(size_t)(cell_openapi_page_end - cell_openapi_page));
+}
+
+const struct route api_system_routes[] = {
+	{"GET", "/healthz", .is_public = true, .handler = healthz},
+	{"GET", "/readyz", .is_public = true, .handler = readyz},
+	{"GET", "/openapi.yaml", .is_public = true, .handler = openapi},
+	{"GET", "/", .is_public = true, .handler = page},
+	{"GET", "/metrics", TOKEN_ADMIN, .handler = metrics},
+	{"GET", "/v1/backends", TOKEN_READ_ONLY, .handler = backends},
+	{"GET", "/v1/capabilities", TOKEN_READ_ONLY, .handler = capabilities},
+	{"GET", "/v1/sessions/{session}/platform", TOKEN_READ_ONLY, .handler = platform},
+	{NULL},
+};

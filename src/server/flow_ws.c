@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flow_ws.c: a command over a WebSocket, both ways.
+ *
+ *	to the client    binary: 1 byte stream (1 stdout, 2 stderr), 8 bytes offset (big endian), the bytes
+ *	                 text:   {"type":"started"|"gap"|"exit", ...}
+ *	from the client  binary: bytes for stdin
+ *	                 text:   {"type":"eof"} {"type":"resize","rows":..,"cols":..} {"type":"signal","signal":"INT"}
+ *
+ * It closes with 1000 after the exit. A client that comes back attaches from the offsets it has.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "cell/exec.h"
+
+#include "base/cleanup.h"
+#include "net/ws.h"
+#include "server/call.h"
+#include "server/exec.h"
+#include "server/flow.h"
+#include "server/flow_text.h"
+#include "server/seat.h"
+#include "server/session.h"
+
+struct socket {
+	struct call *c;
+	struct server *srv;
+	struct ws *ws;
+	struct exec_reader r;
+	bool is_blocked, is_closing, is_feeding;
+	char tenant[TENANT_NAME_MAX];
+};
+
+static void send_json(struct socket *s, json_t *o)
+{
+	auto_free char *text = json_dumps(o, JSON_COMPACT);
+
+	json_decref(o);
+	if (text)
+		(void)ws_send(s->ws, WS_TEXT, text, strlen(text));
+}
+
+static int send_bytes(struct socket *s, const struct spool_event *ev)
+{
+	auto_buf struct buf b = BUF_INIT(SPOOL_MAX_DATA + 16);
+	uint8_t head[9] = {(uint8_t)ev->stream};
+
+	for (int i = 0; i < 8; i++)
+		head[8 - i] = (uint8_t)(ev->offset >> (8 * i));
+	if (buf_add(&b, head, sizeof head) < 0 || buf_add(&b, ev->data, ev->len) < 0)
+		return -ENOMEM;
+	return ws_send(s->ws, WS_BINARY, b.data, b.len);
+}
+
+static void finish(struct socket *s, unsigned code, const char *why)
+{
+	s->is_closing = true;
+	ws_close(s->ws, code, why);
+}
+
+static void pump(struct socket *s)
+{
+	struct exec *e = s->r.exec;
+	struct spool_event ev;
+	const char *type;
+
+	while (!s->is_blocked && !s->is_closing) {
+		if (spool_read(e->spool, &s->r.at, &ev, NULL) < 0) {
+			finish(s, WS_INTERNAL, "the output cannot be read");
+			return;
+		}
+		if (ev.kind == SPOOL_NONE)
+			return;
+		if (ev.kind == SPOOL_OUT || ev.kind == SPOOL_ERR) {
+			int r = send_bytes(s, &ev);
+			if (r < 0) {
+				finish(s, WS_INTERNAL, "the output cannot be sent");
+				return;
+			}
+			s->is_blocked = r == 1;
+			continue;
+		}
+		send_json(s, flow_event_json(e, &ev, &type));
+		if (ev.kind == SPOOL_END)
+			finish(s, WS_NORMAL, "the command has ended");
+	}
+}
+
+static void wake(struct exec_reader *r)
+{
+	pump(r->arg);
+}
+
+static void on_drain(struct ws *w, void *arg)
+{
+	struct socket *s = arg;
+
+	(void)w;
+	s->is_blocked = false;
+	pump(s);
+}
+
+static void have_room(struct exec *e, void *arg)
+{
+	struct socket *s = arg;
+
+	e->room = NULL;
+	s->is_feeding = false;
+	if (!s->is_closing)
+		ws_resume(s->ws);
+}
+
+static void complain(struct socket *s, const struct cell_error *err)
+{
+	json_t *o = call_error_json(err, NULL);
+
+	(void)json_object_set_new(o, "type", json_string("error"));
+	send_json(s, o);
+}
+
+static void take_order(struct socket *s, json_t *o, struct cell_error *err)
+{
+	const char *type = json_string_value(json_object_get(o, "type"));
+	const char *name = json_string_value(json_object_get(o, "signal"));
+	struct exec *e = s->r.exec;
+
+	if (!type) {
+		(void)cell_fail(err, CELL_EINVAL, EINVAL, "a text message must be an object with a type");
+	} else if (!strcmp(type, "eof")) {
+		(void)exec_close_stdin(e, err);
+	} else if (!strcmp(type, "resize") && e->x) {
+		(void)cell_exec_resize(e->x, (uint16_t)json_integer_value(json_object_get(o, "rows")),
+			(uint16_t)json_integer_value(json_object_get(o, "cols")), err);
+	} else if (!strcmp(type, "signal") && e->x && name) {
+		int number = 0;
+		for (int i = 1; i < NSIG; i++) {
+			const char *word = sigabbrev_np(i);
+			if (word && !strcmp(word, strncmp(name, "SIG", 3) ? name : name + 3))
+				number = i;
+		}
+		if (number)
+			(void)cell_exec_signal(e->x, number, err);
+		else
+			(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'", name);
+	} else if (strcmp(type, "resize") && strcmp(type, "signal")) {
+		(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no message of type '%.32s'", type);
+	}
+	if (e->seat)
+		seat_kick(e->seat);
+}
+
+static void on_message(struct ws *w, enum ws_type type, const void *p, size_t n, void *arg)
+{
+	struct socket *s = arg;
+	struct exec *e = s->r.exec;
+	struct cell_error err = {0};
+
+	session_touch(e->session);
+	if (type == WS_TEXT) {
+		json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES, NULL);
+		take_order(s, o, &err);
+		json_decref(o);
+	} else if (e->x && !exec_write(e, p, n, &err)) {
+		if (!e->room) {
+			e->room = have_room;
+			e->room_arg = s;
+			s->is_feeding = true;
+			ws_pause(w);
+		}
+	}
+	if (err.code)
+		complain(s, &err);
+}
+
+static void on_closed(struct ws *w, unsigned code, const char *reason, void *arg)
+{
+	struct socket *s = arg;
+	struct exec *e = s->r.exec;
+
+	(void)w;
+	(void)code;
+	(void)reason;
+	if (s->is_feeding && e->room_arg == s)
+		e->room = NULL;
+	exec_reader_remove(&s->r);
+	quota_stream_close(s->srv->quota, s->tenant);
+	s->srv->n_streams--;
+	call_done(s->c, 101, NULL);
+	free(s);
+}
+
+void flow_socket(struct call *c, struct exec *e, uint64_t out_from, uint64_t err_from)
+{
+	static const struct ws_events events = {.message = on_message, .drain = on_drain, .closed = on_closed};
+	static const struct ws_options options = {.max_message = 1u << 20, .subprotocol = "cell.v1"};
+	struct quota_verdict v = quota_stream_open(c->srv->quota, c->who.tenant);
+	struct cell_error err = {0};
+	struct socket *s = calloc(1, sizeof *s);
+
+	if (!v.is_allowed || !s) {
+		if (!v.is_allowed)
+			(void)quota_fail(&v, c->who.tenant, &err);
+		else
+			(void)cell_fail_errno(&err, ENOMEM, "open a stream");
+		if (v.is_allowed)
+			quota_stream_close(c->srv->quota, c->who.tenant);
+		free(s);
+		call_fail(c, &err);
+		return;
+	}
+	(void)snprintf(s->tenant, sizeof s->tenant, "%s", c->who.tenant);
+	s->c = c;
+	s->srv = c->srv;
+	s->r.arg = s;
+	s->r.wake = wake;
+	s->r.at.want[1] = out_from;
+	s->r.at.want[2] = err_from;
+	int r = ws_accept(c->x, &options, &events, s, &s->ws, &err);
+	if (r < 0) {
+		quota_stream_close(c->srv->quota, c->who.tenant);
+		free(s);
+		if (!err.code)
+			err.code = r == -EACCES ? CELL_EDENIED : CELL_EINVAL;
+		call_fail(c, &err);
+		return;
+	}
+	s->srv->n_streams++;
+	exec_reader_add(e, &s->r);
+	json_t *o = exec_json(e);
+	(void)json_object_set_new(o, "type", json_string("started"));
+	send_json(s, o);
+	pump(s);
+}

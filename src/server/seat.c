@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seat.c: see seat.h. */
+#include "server/seat.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "cell/cell.h"
+
+#include "server/exec.h"
+#include "server/server.h"
+
+#define ROUNDS	 32 /* of one command before others have their turn */
+#define RETRY_MS 500
+
+static void set_events(struct seat *seat)
+{
+	int events = NET_READABLE;
+
+	if (seat->is_broken || seat->is_stalled) {
+		(void)net_watch_set(seat->watch, 0);
+		return;
+	}
+	if (cell_poll_events(seat->cell) & POLLOUT)
+		events |= NET_WRITABLE;
+	(void)net_watch_set(seat->watch, events);
+}
+
+void seat_break(struct seat *seat, const struct cell_error *why)
+{
+	if (seat->is_broken)
+		return;
+	seat->is_broken = true;
+	(void)net_watch_set(seat->watch, 0);
+	while (seat->execs) {
+		struct exec *e = seat->execs;
+		exec_lose(e, why);
+	}
+	seat->broken(seat, why, seat->arg);
+}
+
+/* Everything there is, each command in its turn. */
+static void pump(struct seat *seat)
+{
+	bool is_more = true;
+
+	while (is_more && !seat->is_broken && !seat->is_stalled) {
+		struct exec *e, *next;
+		is_more = false;
+		DL_FOREACH_SAFE2(seat->execs, e, next, seat_next) {
+			/* what it reads for others is theirs to take in the next round */
+			for (int i = 0; i < ROUNDS && exec_pump(e); i++)
+				is_more = true;
+			if (seat->is_broken || seat->is_stalled)
+				break;
+		}
+	}
+}
+
+static void on_ready(void *arg, int events)
+{
+	struct seat *seat = arg;
+
+	(void)events;
+	if (!seat->execs) { /* nobody listens: notice that the guest is gone, and flush */
+		struct cell_error err = {0};
+		if (cell_poll(seat->cell, &err) < 0) {
+			seat_break(seat, &err);
+			return;
+		}
+	}
+	pump(seat);
+	if (!seat->is_broken)
+		set_events(seat);
+}
+
+static void on_retry(void *arg)
+{
+	struct seat *seat = arg;
+	struct exec *e, *next;
+
+	DL_FOREACH_SAFE2(seat->execs, e, next, seat_next) {
+		if (!exec_retry(e)) {
+			net_timer_start(seat->retry, RETRY_MS, 0);
+			return;
+		}
+	}
+	seat->is_stalled = false;
+	pump(seat);
+	if (!seat->is_broken)
+		set_events(seat);
+}
+
+int seat_new(struct server *srv, struct cell *cell,
+	void (*broken)(struct seat *seat, const struct cell_error *why, void *arg), void *arg,
+	struct seat **ret, struct cell_error *err)
+{
+	struct seat *seat = calloc(1, sizeof *seat);
+	int r = -ENOMEM;
+
+	if (seat) {
+		*seat = (struct seat){.srv = srv, .cell = cell, .broken = broken, .arg = arg};
+		r = net_timer_new(srv->loop, on_retry, seat, &seat->retry);
+	}
+	if (r < 0)
+		(void)cell_fail_errno(err, -r, "hold a cell");
+	else
+		r = net_watch_new(srv->loop, cell_poll_fd(cell), on_ready, seat, &seat->watch, err);
+	if (r < 0) {
+		if (seat)
+			net_timer_free(seat->retry);
+		free(seat);
+		(void)cell_close(cell, NULL);
+		return r;
+	}
+	set_events(seat);
+	*ret = seat;
+	return 0;
+}
+
+struct cell *seat_free(struct seat *seat)
+{
+	struct cell *cell = seat->cell;
+
+	while (seat->execs)
+		seat_remove(seat, seat->execs);
+	net_watch_free(seat->watch);
+	net_timer_free(seat->retry);
+	free(seat);
+	return cell;
+}
+
+void seat_add(struct seat *seat, struct exec *e)
+{
+	e->seat = seat;
+	DL_APPEND2(seat->execs, e, seat_prev, seat_next);
+	set_events(seat);
+}
+
+void seat_remove(struct seat *seat, struct exec *e)
+{
+	DL_DELETE2(seat->execs, e, seat_prev, seat_next);
+	e->seat = NULL;
+	cell_exec_free(e->x);
+	e->x = NULL;
+}
+
+void seat_kick(struct seat *seat)
+{
+	/* answers may have been read along with what was sent */
+	if (!seat->is_broken && !seat->is_stalled)
+		set_events(seat);
+}
+
+void seat_stall(struct seat *seat)
+{
+	seat->is_stalled = true;
+	(void)net_watch_set(seat->watch, 0);
+	net_timer_start(seat->retry, RETRY_MS, 0);
+}

@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c: see session.h. */
+#include "server/session.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "cell/cell.h"
+#include "cell/config.h"
+
+#include "base/cleanup.h"
+#include "core/remove_tree.h"
+#include "server/clock.h"
+#include "server/exec.h"
+#include "server/seat.h"
+#include "server/server.h"
+
+static const char *const migrations[] = {
+	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, lifecycle TEXT NOT NULL,"
+	" backend TEXT NOT NULL, spec TEXT NOT NULL, labels TEXT NOT NULL, degraded TEXT, fingerprint TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL, last_used_ns INTEGER NOT NULL, idle_ms INTEGER NOT NULL, expires_ns INTEGER NOT NULL,"
+	" error TEXT) WITHOUT ROWID;",
+	NULL};
+const struct db_module session_module = {"sessions", migrations};
+
+const char *session_state_name(enum session_state state)
+{
+	static const char *const names[] = {"creating", "ready", "failed", "ending", "lost"};
+
+	return names[state];
+}
+
+/* ---- connections besides the seat's ---- */
+
+struct cell *session_take_spare(struct session *s)
+{
+	return s->n_spares ? s->spares[--s->n_spares] : NULL;
+}
+
+bool session_keep_spare(struct session *s, struct cell *cell)
+{
+	if (s->state != SESSION_READY || s->is_gone || s->n_spares == SESSION_SPARES)
+		return false;
+	s->spares[s->n_spares++] = cell;
+	return true;
+}
+
+static void close_spares(struct session *s)
+{
+	while (s->n_spares)
+		(void)cell_close(s->spares[--s->n_spares], NULL);
+}
+
+/* ---- the table ---- */
+
+struct session *session_new(struct server *srv, const char *id)
+{
+	struct session *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	(void)snprintf(s->id, sizeof s->id, "%s", id);
+	s->srv = srv;
+	s->refs = 1;
+	return s;
+}
+
+void session_ref(struct session *s)
+{
+	s->refs++;
+}
+
+void session_unref(struct session *s)
+{
+	if (!s || --s->refs)
+		return;
+	json_decref(s->spec);
+	json_decref(s->labels);
+	json_decref(s->degraded);
+	close_spares(s);
+	free(s);
+}
+
+static void count(struct session *s, enum session_state state)
+{
+	const char *labels[] = {session_state_name(state)};
+	int64_t n = 0;
+	struct session *o, *next;
+
+	HASH_ITER(hh, s->srv->sessions, o, next)
+		n += o->state == state;
+	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
+}
+
+void session_insert(struct session *s)
+{
+	session_ref(s);
+	HASH_ADD_STR(s->srv->sessions, id, s);
+}
+
+void session_forget(struct session *s)
+{
+	if (s->is_gone)
+		return;
+	s->is_gone = true;
+	HASH_DEL(s->srv->sessions, s);
+	(void)db_run(s->srv->db, NULL, "DELETE FROM sessions WHERE id = ?", "s", s->id);
+	(void)quota_release(s->srv->quota, s->id, NULL);
+	session_unref(s);
+}
+
+int session_find(struct server *srv, const char *id, const char *tenant, struct session **ret,
+	struct cell_error *err)
+{
+	struct session *s;
+
+	HASH_FIND_STR(srv->sessions, id, s);
+	/* another tenant's is not there, as far as this one can tell */
+	if (!s || (tenant && strcmp(s->tenant, tenant))) {
+		int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no session '%.64s'", id);
+		return cell_error_hint(err, r, "GET /v1/sessions lists them; they end when idle for too long");
+	}
+	session_ref(s);
+	*ret = s;
+	return 0;
+}
+
+void session_touch(struct session *s)
+{
+	s->last_used_ns = clock_unix_ns();
+}
+
+static char *dumped(const json_t *j)
+{
+	return j ? json_dumps(j, JSON_COMPACT) : NULL;
+}
+
+int session_save(struct session *s, struct cell_error *err)
+{
+	auto_free char *spec = dumped(s->spec), *labels = dumped(s->labels), *degraded = dumped(s->degraded);
+	json_t *why = s->error.code ? json_pack("{s:i, s:s, s:s, s:s}", "code", (int)s->error.code, "msg",
+					      s->error.msg, "hint", s->error.hint, "backend", s->error.backend)
+				    : NULL;
+	auto_free char *error = dumped(why);
+
+	json_decref(why);
+	return db_run(s->srv->db, err,
+		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, labels, degraded, fingerprint,"
+		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle, s->backend,
+		spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint, s->created_ns,
+		s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
+}
+
+static void set_state(struct session *s, enum session_state state)
+{
+	struct cell_error err = {0};
+	enum session_state old = s->state;
+
+	s->state = state;
+	if (session_save(s, &err) < 0)
+		log_failure("session.save", &err, s->id);
+	count(s, old);
+	count(s, state);
+}
+
+static void call_waiters(struct session *s, struct session_waiter **list)
+{
+	struct session_waiter *w = *list, *next;
+
+	*list = NULL;
+	session_ref(s);
+	for (; w; w = next) {
+		next = w->next;
+		w->fn(s, w->arg);
+		free(w);
+	}
+	session_unref(s);
+}
+
+static bool add_waiter(struct session_waiter **list, void (*fn)(struct session *s, void *arg), void *arg)
+{
+	struct session_waiter *w = calloc(1, sizeof *w);
+
+	if (!w)
+		return false;
+	*w = (struct session_waiter){fn, arg, NULL};
+	LL_APPEND(*list, w);
+	return true;
+}
+
+void session_when_made(struct session *s, void (*fn)(struct session *s, void *arg), void *arg)
+{
+	if (s->state != SESSION_CREATING || !add_waiter(&s->made_waiters, fn, arg))
+		fn(s, arg);
+}
+
+int session_require_ready(const struct session *s, struct cell_error *err)
+{
+	if (s->state == SESSION_READY)
+		return 0;
+	if (s->state == SESSION_FAILED || s->state == SESSION_LOST) {
+		int r = cell_fail(err, CELL_EGONE, ESHUTDOWN, "session '%s' is %s: %.200s", s->id,
+			session_state_name(s->state), s->error.msg);
+		return cell_error_hint(err, r, "%s",
+			s->error.hint[0] ? s->error.hint : "delete it and make a new one");
+	}
+	int r = cell_fail(err, CELL_EBUSY, EBUSY, "session '%s' is %s", s->id,
+		session_state_name(s->state));
+	return cell_error_hint(err, r, s->state == SESSION_CREATING ? "wait until it is ready"
+								   : "make a new one");
+}
+
+/* ---- losing it ---- */
+
+static void on_broken(struct seat *seat, const struct cell_error *why, void *arg)
+{
+	struct session *s = arg;
+
+	(void)seat;
+	if (s->state != SESSION_READY)
+		return;
+	s->error = *why;
+	log_event(LOG_WARN, "session.lost", "session", s->id, "error", why->msg, NULL);
+	set_state(s, SESSION_LOST);
+}
+
+int session_seat(struct session *s, struct cell *cell, struct cell_error *err)
+{
+	return seat_new(s->srv, cell, on_broken, s, &s->seat, err);
+}
+
+/* ---- making it ---- */
+
+struct making {
+	struct session *s;
+	struct cell_config *cfg;
+	struct cell *cell;
+	struct cell_error err;
+	int result;
+	/* a fresh seat */
+	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg);
+	void *arg;
+};
+
+static void make_work(void *arg)
+{
+	struct making *m = arg;
+	const struct cell_spec *spec;
+
+	m->result = cell_config_spec(m->cfg, &spec, &m->err);
+	if (m->result == 0)
+		m->result = cell_open(spec, &m->cell, &m->err);
+	/* made by a server that died before it knew: it is ours */
+	if (m->result < 0 && m->err.code == CELL_EEXISTS) {
+		m->err = (struct cell_error){0};
+		m->result = cell_remove(spec->name, &m->err);
+		if (m->result == 0)
+			m->result = cell_open(spec, &m->cell, &m->err);
+	}
+}
+
+static json_t *degraded_json(const struct cell *c)
+{
+	json_t *list = json_array();
+	cell_caps caps = cell_degraded(c);
+
+	for (int i = 0; i < CELL_CAP_COUNT; i++)
+		if (caps & CELL_CAP_BIT(i))
+			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+	return list;
+}
+
+static void made(void *arg)
+{
+	struct making *m = arg;
+	struct session *s = m->s;
+
+	cell_config_free(m->cfg);
+	if (m->result == 0) {
+		(void)snprintf(s->backend, sizeof s->backend, "%s", cell_backend_of(m->cell));
+		json_decref(s->degraded);
+		s->degraded = degraded_json(m->cell);
+		m->result = session_seat(s, m->cell, &m->err);
+	}
+	if (s->state == SESSION_CREATING) {
+		if (m->result < 0)
+			s->error = m->err;
+		session_touch(s);
+		set_state(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
+		if (m->result < 0)
+			(void)quota_release(s->srv->quota, s->id, NULL);
+	}
+	call_waiters(s, &s->made_waiters);
+	session_unref(s);
+	free(m);
+}
+
+static void fail_making(void *arg)
+{
+	struct making *m = arg;
+
+	m->result = cell_fail(&m->err, CELL_EBUSY, EAGAIN, "too many sessions are being made");
+	(void)cell_error_hint(&m->err, 0, "try again in a second");
+	made(m);
+}
+
+static void ephemeral_made(void *arg)
+{
+	struct session *s = arg;
+
+	if (s->state == SESSION_CREATING)
+		set_state(s, SESSION_READY);
+	call_waiters(s, &s->made_waiters);
+	session_unref(s);
+}
+
+void session_make(struct session *s)
+{
+	struct making *m = calloc(1, sizeof *m);
+	struct cell_error err = {0};
+
+	session_ref(s);
+	if (!strcmp(s->lifecycle, "ephemeral") && m) { /* each command has a cell of its own */
+		free(m);
+		(void)net_loop_post(s->srv->loop, ephemeral_made, s);
+		return;
+	}
+	if (!m || session_spec(s->srv, s->spec, s->id, true, &m->cfg, &err) < 0) {
+		s->error = err;
+		if (m) {
+			m->s = s;
+			m->result = -EINVAL;
+			m->err = err;
+			made(m);
+		}
+		return;
+	}
+	m->s = s;
+	if (net_pool_work(s->srv->lives, make_work, made, m) < 0)
+		(void)net_loop_post(s->srv->loop, fail_making, m);
+}
+
+static void read_order(struct session *s, const struct session_order *o, const struct cell_spec *spec)
+{
+	static const char *const lifecycles[] = {"session", "persistent", "workspace", "session",
+		"ephemeral", "scheduled"};
+
+	(void)snprintf(s->tenant, sizeof s->tenant, "%s", o->tenant);
+	(void)snprintf(s->lifecycle, sizeof s->lifecycle, "%s", lifecycles[spec->lifecycle]);
+	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", o->fingerprint);
+	(void)snprintf(s->backend, sizeof s->backend, "%s", spec->backend ? spec->backend : "");
+	s->spec = json_incref(o->spec);
+	s->labels = json_object();
+	s->degraded = json_array();
+	s->created_ns = s->last_used_ns = clock_unix_ns();
+	for (size_t i = 0; spec->labels && spec->labels[i]; i++) {
+		auto_free char *key = strdup(spec->labels[i]);
+		char *eq = key ? strchr(key, '=') : NULL;
+		if (!eq || !strncmp(key, "cell.", 5))
+			continue;
+		*eq = '\0';
+		(void)json_object_set_new(s->labels, key, json_string(eq + 1));
+	}
+}
+
+int session_create(struct server *srv, const struct session_order *order, struct session **ret,
+	struct cell_error *err)
+{
+	struct cell_config *cfg = NULL;
+	const struct cell_spec *spec;
+	struct quota_verdict verdict;
+	struct session *s;
+
+	HASH_FIND_STR(srv->sessions, order->id, s);
+	if (s) {
+		session_ref(s);
+		*ret = s;
+		return cell_fail(err, CELL_EEXISTS, EEXIST, "session '%s'", order->id);
+	}
+	int r = session_spec(srv, order->spec, order->id, true, &cfg, err);
+	if (r == 0)
+		r = cell_config_spec(cfg, &spec, err);
+	s = r == 0 ? session_new(srv, order->id) : NULL;
+	if (r == 0 && !s)
+		r = cell_fail_errno(err, ENOMEM, "make a session");
+	if (r < 0) {
+		cell_config_free(cfg);
+		return r;
+	}
+	read_order(s, order, spec);
+	uint64_t amounts[QUOTA_HELD] = {[QUOTA_CELLS] = 1,
+		[QUOTA_CPU_MILLIS] = spec->limits.cpu_millis,
+		[QUOTA_MEMORY_BYTES] = spec->limits.memory_bytes,
+		[QUOTA_STORAGE_BYTES] = spec->limits.disk_bytes};
+	cell_config_free(cfg);
+	r = quota_hold(srv->quota, s->id, s->tenant, amounts, &verdict, err);
+	if (r == 0 && !verdict.is_allowed)
+		r = quota_fail(&verdict, s->tenant, err);
+	if (r >= 0) {
+		session_insert(s);
+		r = session_save(s, err);
+		if (r < 0)
+			session_forget(s);
+	}
+	if (r < 0) {
+		session_unref(s);
+		return r;
+	}
+	session_make(s);
+	*ret = s;
+	return 0;
+}
+
+/* ---- ending it ---- */
+
+struct ending {
+	struct session *s;
+	struct cell *cell;
+	char name[64];
+	struct cell_error err;
+	int result;
+	bool is_known; /* it may never have been made */
+};
+
+static void end_work(void *arg)
+{
+	struct ending *e = arg;
+
+	e->result = e->cell ? cell_destroy(e->cell, &e->err) : cell_remove(e->name, &e->err);
+	if (e->result < 0 && e->err.code == CELL_ENOTFOUND)
+		e->result = 0;
+}
+
+static void ended(void *arg)
+{
+	struct ending *e = arg;
+	struct session *s = e->s;
+
+	if (e->result < 0) {
+		log_failure("session.end", &e->err, s->id); /* the sweep tries again */
+		s->error = e->err;
+	} else {
+		s->error = (struct cell_error){0};
+		(void)cell_remove_tree(s->srv->spool_fd, s->id, NULL);
+		session_forget(s);
+	}
+	call_waiters(s, &s->gone_waiters);
+	session_unref(s);
+	free(e);
+}
+
+static void end_now(struct session *s)
+{
+	struct ending *e = calloc(1, sizeof *e);
+	struct cell_error why = {.code = CELL_EGONE};
+
+	if (!e)
+		return;
+	(void)snprintf(why.msg, sizeof why.msg, "the session was ended");
+	close_spares(s);
+	if (s->seat) {
+		while (s->seat->execs) {
+			struct exec *x = s->seat->execs;
+			s->seat->is_broken = true; /* nothing more is taken from it */
+			exec_lose(x, &why);
+		}
+		e->cell = seat_free(s->seat);
+		s->seat = NULL;
+	}
+	e->s = s;
+	(void)snprintf(e->name, sizeof e->name, "%s", s->id);
+	session_ref(s);
+	if (net_pool_work(s->srv->lives, end_work, ended, e) == 0)
+		return;
+	/* the queue is full: the sweep comes back to it; the cell is found by its name */
+	if (e->cell)
+		(void)cell_close(e->cell, NULL);
+	session_unref(s);
+	free(e);
+}
+
+static void end_after_making(struct session *s, void *arg)
+{
+	(void)arg;
+	end_now(s);
+}
+
+void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg), void *arg)
+{
+	bool is_making = s->state == SESSION_CREATING;
+	bool is_first = s->state != SESSION_ENDING;
+
+	if (s->is_gone) {
+		if (fn)
+			fn(s, arg);
+		return;
+	}
+	if (fn)
+		(void)add_waiter(&s->gone_waiters, fn, arg);
+	if (!is_first && !s->error.code)
+		return;
+	if (is_first)
+		log_event(LOG_INFO, "session.end", "session", s->id, "tenant", s->tenant, "why", why, NULL);
+	s->error = (struct cell_error){0};
+	set_state(s, SESSION_ENDING);
+	if (is_making)
+		(void)add_waiter(&s->made_waiters, end_after_making, NULL);
+	else
+		end_now(s);
+}
+
+/* ---- cells of one command ---- */
+
+static void fresh_broken(struct seat *seat, const struct cell_error *why, void *arg)
+{
+	(void)seat;
+	(void)why;
+	(void)arg; /* its one command has ended, and drops it */
+}
+
+static void fresh_made(void *arg)
+{
+	struct making *m = arg;
+	struct seat *seat = NULL;
+
+	cell_config_free(m->cfg);
+	if (m->result == 0) {
+		(void)snprintf(m->s->backend, sizeof m->s->backend, "%s", cell_backend_of(m->cell));
+		m->result = seat_new(m->s->srv, m->cell, fresh_broken, NULL, &seat, &m->err);
+	}
+	m->done(m->s, seat, &m->err, m->arg);
+	session_unref(m->s);
+	free(m);
+}
+
+static void fresh_failed(void *arg)
+{
+	struct making *m = arg;
+
+	m->result = cell_fail(&m->err, CELL_EBUSY, EAGAIN, "too many cells are being made");
+	(void)cell_error_hint(&m->err, 0, "try again in a second");
+	fresh_made(m);
+}
+
+void session_fresh_seat(struct session *s,
+	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg),
+	void *arg)
+{
+	static unsigned number;
+	struct making *m = calloc(1, sizeof *m);
+	struct cell_error err = {0};
+	char name[64];
+
+	(void)snprintf(name, sizeof name, "%s.%.8s-%u", s->id, s->srv->boot_id, number++);
+	if (!m || session_spec(s->srv, s->spec, name, true, &m->cfg, &err) < 0) {
+		free(m);
+		done(s, NULL, &err, arg);
+		return;
+	}
+	session_ref(s);
+	m->s = s;
+	m->done = done;
+	m->arg = arg;
+	if (net_pool_work(s->srv->lives, make_work, fresh_made, m) < 0)
+		(void)net_loop_post(s->srv->loop, fresh_failed, m);
+}
+
+static void drop_work(void *arg)
+{
+	struct cell_error err = {0};
+	struct cell *cell = arg;
+
+	(void)cell_destroy(cell, &err);
+}
+
+static void drop_later(void *arg)
+{
+	struct seat *seat = arg;
+	struct server *srv = seat->srv;
+	struct cell *cell = seat_free(seat);
+
+	/* without a thread for it now, the sweep finds it by its name */
+	if (net_pool_work(srv->lives, drop_work, NULL, cell) < 0)
+		(void)cell_close(cell, NULL);
+}
+
+void session_drop_seat(struct server *srv, struct seat *seat)
+{
+	(void)net_loop_post(srv->loop, drop_later, seat); /* never from inside of its own pump */
+}
+
+/* ---- showing it ---- */
+
+static json_t *time_json(int64_t ns)
+{
+	char text[CLOCK_TEXT_MAX];
+
+	return ns ? json_string(clock_text(ns, text)) : json_null();
+}
+
+json_t *session_json(const struct session *s)
+{
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}", "id", s->id,
+		"tenant", s->tenant, "state", session_state_name(s->state), "lifecycle", s->lifecycle, "backend",
+		s->backend, "labels", s->labels, "spec", s->spec, "degraded", s->degraded, "created_at",
+		time_json(s->created_ns), "last_used_at", time_json(s->last_used_ns), "expires_at",
+		time_json(s->expires_ns), "idle_timeout_s", (double)s->idle_timeout_ms / 1000.0,
+		"execs_running", (json_int_t)s->n_execs);
+
+	if (s->error.code)
+		(void)json_object_set_new(o, "error",
+			json_pack("{s:s, s:s, s:s}", "code", cell_code_name(s->error.code), "message",
+				s->error.msg, "hint", s->error.hint));
+	return o;
+}

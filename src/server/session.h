@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.h: a client's use of a cell over time. The table of sessions is in memory and in the database; the cell itself is a named one
+ * of libcell, called as the session. Starting up is recovering: session_recover() takes over what lives, ends what is dead, finishes what was
+ * half done, and the sweep does the same again while the server runs.
+ *
+ *	creating -> ready -> ending -> (gone)
+ *	        \-> failed          \-> lost: its cell died
+ */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/error.h"
+#include "server/db.h"
+#include "server/tenant.h"
+
+struct call;
+struct exec;
+struct seat;
+struct server;
+struct session;
+
+extern const struct db_module session_module;
+
+enum session_state {
+	SESSION_CREATING,
+	SESSION_READY,
+	SESSION_FAILED, /* it could not be made; error says why */
+	SESSION_ENDING,
+	SESSION_LOST, /* its cell is gone */
+};
+const char *session_state_name(enum session_state state);
+
+#define SESSION_SPARES 4
+
+/* Somebody waits until it is no longer being made, or until it is gone. */
+struct session_waiter {
+	void (*fn)(struct session *s, void *arg);
+	void *arg;
+	struct session_waiter *next;
+};
+
+struct session {
+	char id[32];
+	char tenant[TENANT_NAME_MAX];
+	enum session_state state;
+	char lifecycle[16];
+	char backend[32];
+	json_t *spec;	/* as asked for */
+	json_t *labels; /* object */
+	json_t *degraded;
+	struct cell_error error; /* FAILED, LOST */
+	char fingerprint[65];
+	int64_t created_ns, last_used_ns;
+	uint64_t idle_timeout_ms; /* 0: never */
+	int64_t expires_ns;	  /* 0: never */
+	struct server *srv;
+	struct seat *seat; /* READY; NULL for ephemeral ones */
+	struct exec *execs; /* running */
+	unsigned n_execs;
+	struct cell *spares[SESSION_SPARES]; /* connections for the next operations on files */
+	unsigned n_spares;
+	struct session_waiter *made_waiters, *gone_waiters;
+	unsigned refs;
+	bool is_gone; /* not in the table any more */
+	UT_hash_handle hh;
+};
+
+struct session_order {
+	const char *id, *tenant;
+	json_t *spec;
+	const char *fingerprint;
+};
+/* In the table and the database as `creating`, and being made on a thread. CELL_EEXISTS with *ret set (a reference) when there is one of
+ * that id; CELL_ELIMIT by quota. A reference for the caller. */
+int session_create(struct server *srv, const struct session_order *order, struct session **ret,
+	struct cell_error *err);
+/* Of this tenant (NULL: any). A reference. CELL_ENOTFOUND. */
+int session_find(struct server *srv, const char *id, const char *tenant, struct session **ret,
+	struct cell_error *err);
+void session_ref(struct session *s);
+void session_unref(struct session *s); /* takes NULL */
+void session_touch(struct session *s); /* it was used just now */
+
+/* Fails unless it can be used now. */
+int session_require_ready(const struct session *s, struct cell_error *err);
+/* fn is called from the loop once it is no longer `creating`; at once when that is so already. */
+void session_when_made(struct session *s, void (*fn)(struct session *s, void *arg), void *arg);
+/* Begin to end it; fn (may be NULL) when nothing of it is left, or it could not be ended (then it is still there). why is for the record. */
+void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg), void *arg);
+int session_save(struct session *s, struct cell_error *err);
+
+/* A cell of its own for one command of an ephemeral session: done on the loop with a seat, or NULL and why. */
+void session_fresh_seat(struct session *s,
+	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg),
+	void *arg);
+/* End such a cell. */
+void session_drop_seat(struct server *srv, struct seat *seat);
+
+/* A connection to its guest besides the seat's; NULL: open one. Giving it back: false when there are enough. */
+struct cell *session_take_spare(struct session *s);
+bool session_keep_spare(struct session *s, struct cell *cell);
+
+json_t *session_json(const struct session *s);
+
+/* session_recover.c */
+int session_recover(struct server *srv, struct cell_error *err);
+/* Every few seconds: timeouts, orphans, old spools. */
+void session_sweep(struct server *srv);
+/* Let go of everything; cells go on. */
+void session_let_go(struct server *srv);
+
+/* session_spec.c: is what was asked for allowed on this server, and the configuration it makes. *ret is the caller's. */
+struct cell_config;
+int session_spec(struct server *srv, json_t *asked, const char *name, bool is_admin,
+	struct cell_config **ret, struct cell_error *err);
+/* For session_recover.c. */
+struct session *session_new(struct server *srv, const char *id);
+void session_insert(struct session *s);
+void session_forget(struct session *s);
+void session_make(struct session *s);
+int session_seat(struct session *s, struct cell *cell, struct cell_error *err);

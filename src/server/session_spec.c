@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_spec.c: from what a client asks for to the cell it gets. The words are those of cell.yaml, checked by the same code. What
+ * names files of the host, or wants weaker walls than this server gives, is refused: the client is somebody across a network.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "cell/config.h"
+
+#include "base/cleanup.h"
+#include "core/config/config.h"
+#include "server/server.h"
+#include "server/session.h"
+#include "server/settings.h"
+
+#define SESSION_LABEL "cell.session"
+
+static bool is_below(const char *path, const char *root)
+{
+	size_t n = strlen(root);
+
+	while (n > 1 && root[n - 1] == '/')
+		n--;
+	return !strncmp(path, root, n) && (path[n] == '/' || !path[n] || n == 1);
+}
+
+static int check_path(const struct server *srv, const char *what, const char *path, struct cell_error *err)
+{
+	auto_free char *real = path ? realpath(path, NULL) : NULL;
+
+	if (!path)
+		return 0;
+	for (const char **p = srv->set.host_paths; real && p && *p; p++)
+		if (is_below(real, *p))
+			return 0;
+	int r = cell_fail(err, CELL_EDENIED, EPERM,
+		"%s '%.200s': this server gives no session that directory of its machine", what, path);
+	return cell_error_hint(err, r,
+		"put files in with the files API; or the server's owner adds the directory to server.host_paths");
+}
+
+static int check_spec(const struct server *srv, const struct cell_spec *spec, struct cell_error *err)
+{
+	int r = check_path(srv, "workspace", spec->workspace, err);
+
+	if (r == 0)
+		r = check_path(srv, "root", spec->root, err);
+	if (r == 0 && spec->image && strchr("./~", spec->image[0]))
+		r = check_path(srv, "image", spec->image, err);
+	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
+		r = check_path(srv, "mount", spec->mounts[i].source, err);
+	if (r == 0 && spec->env_from != CELL_ENV_NONE) {
+		r = cell_fail(err, CELL_EDENIED, EPERM, "env_from: the server's environment is not for sessions");
+		r = cell_error_hint(err, r, "name the variables in env");
+	}
+	return r;
+}
+
+int session_spec(struct server *srv, json_t *asked, const char *name, bool is_admin,
+	struct cell_config **ret, struct cell_error *err)
+{
+	static const char *const ours[] = {"idle_timeout", "ttl", "wait", "schedule", NULL};
+	struct cell_config *cfg = NULL;
+	const struct cell_spec *spec = NULL;
+	json_t *copy = json_copy(asked);
+	auto_free char *text = NULL;
+	char tier[16];
+
+	for (size_t i = 0; ours[i]; i++)
+		(void)json_object_del(copy, ours[i]);
+	text = json_dumps(copy, JSON_COMPACT);
+	json_decref(copy);
+	if (!text)
+		return cell_fail_errno(err, ENOMEM, "read the session");
+	int r = cell_config_load_text("session", text, strlen(text), &cfg, err);
+	if (r == 0)
+		r = cell_config_spec(cfg, &spec, err);
+	if (r == 0 && !is_admin)
+		r = check_spec(srv, spec, err);
+	if (r == 0 && !spec->backend && setting_text(srv->cfg, "backend", NULL))
+		r = cell_config_set(cfg, "backend", setting_text(srv->cfg, "backend", NULL), "the server", err);
+	if (r == 0 && spec->tier < srv->set.min_tier) {
+		(void)snprintf(tier, sizeof tier, "%d", srv->set.min_tier);
+		r = cell_config_set(cfg, "tier", tier, "server.min_tier", err);
+	}
+	if (r == 0)
+		r = cell_config_set(cfg, "name", name, "the session", err);
+	if (r == 0)
+		r = cell_config_set(cfg, "labels", SESSION_LABEL "=1", "the server", err);
+	if (r == 0)
+		r = cell_config_spec(cfg, &spec, err);
+	if (r < 0) {
+		cell_config_free(cfg);
+		return r;
+	}
+	*ret = cfg;
+	return 0;
+}
