@@ -5,7 +5,7 @@
  * enough. 0 and 7 are Sunday.
  *
  * Where the clock is put forward, a run whose time is skipped happens at the moment of the change, once. Where it is put back, a run happens
- * the first time its time comes; only a schedule whose minute and hour fields both begin with * runs in both passes, as it means an interval
+ * the first time its time comes; only a schedule whose hour begins with * runs in both passes, as it means an interval
  * and not a time of day.
  */
 #pragma once
@@ -22,12 +22,12 @@ struct cron {
 	uint32_t hours, days, months; /* bit n: n */
 	uint8_t weekdays;
 	bool is_any_day, is_any_weekday; /* begins with * */
-	bool is_interval;		 /* minute and hour begin with * */
+	bool is_interval;		 /* the hour begins with * */
 };
 
 /* CELL_EINVAL says which field and what is wrong with it. */
 int cron_parse(const char *text, struct cron *ret, struct cell_error *err);
-/* The first moment after unix_s. -ENOENT when there is none within 28 years and more (30 February). */
+/* The first moment after unix_s. -ENOENT when there is none within 40 years (30 February). */
 int cron_next(const struct cron *c, const struct zone *z, int64_t unix_s, int64_t *ret_unix_s);
 
 /* What to do about runs that passed while nobody looked. */
@@ -39,8 +39,9 @@ enum cron_missed {
 #define CRON_CATCH_UP 100
 /* A run that is at most this late is on time, not missed. */
 #define CRON_SLACK_S 60
-/* Runs due after last_s (exclusive) up to now_s, oldest first, at most CRON_CATCH_UP; *ret_dropped: how many more there were (counted up
- * to a million). Returns how many. */
+#define CRON_COUNT_MAX 10000
+/* Runs due after last_s (exclusive) up to now_s, oldest first. How many; *ret_dropped: how many more there were, counted
+ * no further than about CRON_COUNT_MAX. */
 int cron_due(const struct cron *c, const struct zone *z, int64_t last_s, int64_t now_s,
 	enum cron_missed missed, int64_t ret[CRON_CATCH_UP], uint64_t *ret_dropped);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * histogram.h: how long things took, in fixed memory. Buckets are log-linear: eight to each doubling, so a value is known to
- * within an eighth. From 1 us to about 2 hours; what is beyond counts in the last bucket. Two can be added. Pure.
+ * within an eighth. From 1 us to 4.7 hours; what is beyond counts in the last bucket. Two can be added. Pure.
  */
 #pragma once
 #include <stddef.h>

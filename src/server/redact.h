@@ -3,7 +3,7 @@
  * redact.h: secrets out of what is written down. Applied to everything that goes into the audit log, before
  * it is hashed. Redacted are
  *
- *	values under a name that says secret: PASSWORD=x, {"api_key": "x"}, --token x, --password=x, -p x after mysql
+ *	values under a name that says secret: PASSWORD=x, {"api_key": "x"}, --token x, --password=x, -u me:x
  *	credentials by their form: Bearer x, Basic x, scheme://user:x@host, PEM private keys, JWTs, cell_<id>_<secret>, and the
  *	forms well-known services give their keys (ghp_, sk-, AKIA...)
  *	words that match a configured pattern (a regular expression, base/ere.h)

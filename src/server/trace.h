@@ -4,7 +4,7 @@
  * wait in a bounded queue and are dropped, and counted, when nobody takes them.
  *
  *	server:
- *	  tracing: {endpoint: "http://127.0.0.1:4318/v1/traces", service: cell, sample: 1.0}
+ *	  tracing: {endpoint: "http://127.0.0.1:4318/v1/traces", service: cell, sample: 100}
  *
  * Thread-safe.
  */

@@ -131,7 +131,7 @@ static int open_section(struct writer *w, const char *path, size_t len)
 static bool is_number(const struct config_key *key)
 {
 	return key->type == KEY_BOOL || key->type == KEY_INT || key->type == KEY_BYTES ||
-	       key->type == KEY_DURATION || key->type == KEY_CPUS;
+	       key->type == KEY_DURATION || key->type == KEY_CPUS || key->type == KEY_PRICE;
 }
 
 static char *mount_text(const struct node *mount)
@@ -167,6 +167,44 @@ static int write_item(struct writer *w, const struct node *item)
 			       node_get(item, "read_only")->number ? "true" : "false");
 }
 
+static const struct config_key *field_key(const struct config_key *key, const char *name)
+{
+	for (const struct config_key *f = key->fields; f->path; f++)
+		if (!strcmp(f->path, name))
+			return f;
+	return key;
+}
+
+static int write_flow(struct writer *w, const struct config_key *key, const struct node *n);
+
+/* {a: x, b: [y, z]} */
+static int write_flow_items(struct writer *w, const struct config_key *key, const struct node *n)
+{
+	bool is_map = n->kind == NODE_MAP;
+	int r = buf_addc(&w->out, is_map ? '{' : '[');
+
+	for (size_t i = 0; r == 0 && i < n->n_items; i++) {
+		const struct node *item = n->items[i];
+		r = i ? buf_addz(&w->out, ", ") : 0;
+		if (r == 0 && is_map)
+			r = add_text(&w->out, item->key);
+		if (r == 0 && is_map)
+			r = buf_addz(&w->out, ": ");
+		if (r == 0)
+			r = write_flow(w, is_map && key->fields ? field_key(key, item->key) : key, item);
+	}
+	return r < 0 ? r : buf_addc(&w->out, is_map ? '}' : ']');
+}
+
+static int write_flow(struct writer *w, const struct config_key *key, const struct node *n)
+{
+	if (!node_is_scalar(n))
+		return write_flow_items(w, key, n);
+	if (key->is_secret)
+		return add_text(&w->out, HIDDEN);
+	return is_number(key) ? buf_addz(&w->out, n->text) : add_text(&w->out, n->text);
+}
+
 static int write_items(struct writer *w, const struct config_key *key, const struct node *n,
 	size_t depth)
 {
@@ -182,11 +220,12 @@ static int write_items(struct writer *w, const struct config_key *key, const str
 			if (r == 0)
 				r = buf_addz(&w->out, ": ");
 			if (r == 0)
-				r = add_text(&w->out, is_hidden ? HIDDEN : item->text);
+				r = key->fields ? write_flow(w, key, item)
+						: add_text(&w->out, is_hidden ? HIDDEN : item->text);
 		} else if (r == 0) {
 			r = buf_addz(&w->out, "- ");
 			if (r == 0)
-				r = write_item(w, item);
+				r = key->fields ? write_flow(w, key, item) : write_item(w, item);
 		}
 		if (r == 0)
 			r = end_line(w, item);
@@ -264,8 +303,31 @@ static json_t *json_scalar(const struct config_key *key, const struct node *n)
 	}
 }
 
+/* A record, or a part of one. */
+static json_t *json_flow(const struct config_key *key, const struct node *n)
+{
+	if (node_is_scalar(n))
+		return json_scalar(key, n);
+	bool is_map = n->kind == NODE_MAP;
+	json_t *out = is_map ? json_object() : json_array();
+	for (size_t i = 0; out && i < n->n_items; i++) {
+		const struct node *item = n->items[i];
+		auto_free char *name = is_map ? clean(item->key) : NULL;
+		json_t *value = json_flow(is_map && key->fields ? field_key(key, item->key) : key, item);
+		int r = is_map ? json_object_set_new(out, name ? name : "", value)
+			       : json_array_append_new(out, value);
+		if (r < 0 || (is_map && !name)) {
+			json_decref(out);
+			return NULL;
+		}
+	}
+	return out;
+}
+
 static json_t *json_pair(const struct config_key *key, const struct node *pair)
 {
+	if (key->fields)
+		return json_flow(key, pair);
 	return config_is_secret(key, pair->key) ? json_string(HIDDEN) : json_text(pair->text);
 }
 
@@ -279,7 +341,8 @@ static json_t *json_value(const struct config_key *key, const struct node *n)
 		auto_free char *name = n->kind == NODE_MAP ? clean(item->key) : NULL;
 		int r = n->kind == NODE_MAP
 				? json_object_set_new(out, name ? name : "", json_pair(key, item))
-				: json_array_append_new(out, json_item(item));
+				: json_array_append_new(out,
+					  key->fields ? json_flow(key, item) : json_item(item));
 		if (r < 0 || (n->kind == NODE_MAP && !name)) {
 			json_decref(out);
 			return NULL;

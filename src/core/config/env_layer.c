@@ -85,7 +85,7 @@ static int read_value(const char *spelling, const char *text, const struct sourc
 	bool is_list =
 		type == KEY_STRINGS || type == KEY_ENUMS || type == KEY_PAIRS || type == KEY_MOUNTS;
 
-	if (is_list && (*text == '[' || *text == '{'))
+	if (type == KEY_RECORDS || type == KEY_TABLE || (is_list && (*text == '[' || *text == '{')))
 		return yaml_parse(text, strlen(text), source, ret, err);
 	*ret = is_list ? split(text, source) : word(text, strlen(text), source);
 	return *ret ? 0 : config_no_memory(err);

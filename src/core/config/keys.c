@@ -32,6 +32,9 @@ const struct key_type_info key_types[KEY_TYPE_COUNT] = {
 	[KEY_ENUMS] = {"a list of its words", "[a, b]"},
 	[KEY_PAIRS] = {"a mapping or a list of K=V", "{A: x} or [A=x]"},
 	[KEY_MOUNTS] = {"a list of mounts", "[./data:/data:ro]"},
+	[KEY_PRICE] = {"a price", "0.000012"},
+	[KEY_RECORDS] = {"a list of mappings", "[{name: a}, {name: b}]"},
+	[KEY_TABLE] = {"a mapping of names to mappings", "{a: {...}, b: {...}}"},
 };
 
 /* One half of a hybrid: sandbox.primary or sandbox.secondary. */
@@ -96,6 +99,57 @@ const struct key_type_info key_types[KEY_TYPE_COUNT] = {
 		.path = p ".security_groups", .type = KEY_STRINGS, .prefix = "sg-",          \
 		.backends = "hybrid_aws", .doc = "security groups of the " which " back end" \
 	}
+
+/* What a tenant may have; a field of server.tenants and a key below server.quotas. */
+#define QUOTAS(p)                                                                               \
+	{.path = p "cells", .type = KEY_INT, .doc = "cells that live at once"},                 \
+		{.path = p "cpus", .type = KEY_CPUS, .doc = "CPUs of all cells together"},      \
+		{.path = p "memory", .type = KEY_BYTES, .doc = "memory of all cells together"}, \
+		{.path = p "storage",                                                           \
+			.type = KEY_BYTES,                                                      \
+			.doc = "bytes on disk of all cells together"},                          \
+		{.path = p "streams",                                                           \
+			.type = KEY_INT,                                                        \
+			.doc = "streams and terminals open at once"},                           \
+	{                                                                                       \
+		.path = p "execs_per_minute", .type = KEY_INT,                                  \
+		.doc = "commands begun in a minute"                                             \
+	}
+
+static const struct config_key tenant_fields[] = {QUOTAS(""), {0}};
+
+static const struct config_key price_fields[] = {
+	{.path = "cpu_second", .type = KEY_PRICE, .doc = "of a second of one CPU"},
+	{.path = "gib_second", .type = KEY_PRICE, .doc = "of a GiB of memory for a second"},
+	{.path = "session", .type = KEY_PRICE, .doc = "of a session made"},
+	{.path = "gib_egress", .type = KEY_PRICE, .doc = "of a GiB out of the cell"},
+	{0},
+};
+
+#define EFFECTS "allow|deny|ask"
+
+static const struct config_key rule_fields[] = {
+	{.path = "name", .type = KEY_STRING, .doc = "as the audit log shall call it"},
+	{.path = "effect", .type = KEY_ENUM, .values = EFFECTS, .doc = "what a match means"},
+	{.path = "tenant", .type = KEY_STRINGS, .doc = "patterns"},
+	{.path = "role", .type = KEY_ENUMS, .values = "admin|user|read-only=readonly", .doc = "of the token"},
+	{.path = "backend", .type = KEY_STRINGS, .doc = "patterns"},
+	{.path = "action", .type = KEY_STRINGS, .doc = "patterns: exec.*, file.write"},
+	{.path = "command", .type = KEY_STRINGS, .doc = "patterns of whole command lines"},
+	{.path = "command_regex", .type = KEY_STRINGS, .doc = "regular expressions"},
+	{.path = "path", .type = KEY_STRINGS, .doc = "patterns of file names"},
+	{.path = "language", .type = KEY_STRINGS, .doc = "patterns"},
+	{.path = "labels", .type = KEY_PAIRS, .doc = "labels the session must have; * for any value"},
+	{.path = "time", .type = KEY_STRING, .doc = "a span of the day: 22:00-06:00"},
+	{.path = "weekdays",
+		.type = KEY_ENUMS,
+		.values = "sun=sunday|mon=monday|tue=tuesday|wed=wednesday|thu=thursday|fri=friday|"
+			  "sat=saturday",
+		.doc = "days it counts on"},
+	{.path = "zone", .type = KEY_STRING, .doc = "time zone of time and weekdays; absent: UTC"},
+	{.path = "reason", .type = KEY_STRING, .doc = "what the caller is told"},
+	{0},
+};
 
 const struct config_key config_keys[] = {
 	{.path = "name",
@@ -334,6 +388,7 @@ const struct config_key config_keys[] = {
 		.doc = "dotfiles to install: owner/name or a URL"},
 	PART("sandbox.primary", "first"),
 	PART("sandbox.secondary", "second"),
+#include "core/config/server_keys.inc"
 };
 
 const size_t config_keys_count = sizeof config_keys / sizeof config_keys[0];
@@ -366,6 +421,8 @@ const struct config_alias config_aliases[] = {
 	{"network", "network.mode"},
 	{"network_disabled", "network.mode", ALIAS_SWITCH, "open|none"},
 	{"gpu", "gpus"},
+	{"server.auth_token", "auth_token"},
+	{"server.auth_disabled", "auth_disabled"},
 	PART_ALIASES("sandbox.primary"),
 	PART_ALIASES("sandbox.secondary"),
 	{NULL},

@@ -25,6 +25,9 @@ enum key_type {
 	KEY_ENUMS,
 	KEY_PAIRS, /* mapping, or list of K=V */
 	KEY_MOUNTS,
+	KEY_PRICE,   /* number: billionths */
+	KEY_RECORDS, /* list of mappings with `fields` */
+	KEY_TABLE,   /* mapping of names to mappings with `fields` */
 	KEY_TYPE_COUNT
 };
 
@@ -65,10 +68,11 @@ struct config_key {
 	bool is_vendor_unit; /* a plain number is in the back end's own unit */
 	enum spec_kind to;
 	size_t offset;
-	const char *doc; /* one line */
+	const struct config_key *fields; /* of a record; ends with a NULL path */
+	const char *doc;		 /* one line */
 };
 
-#define CONFIG_KEYS_MAX 96
+#define CONFIG_KEYS_MAX 192
 extern const struct config_key config_keys[];
 extern const size_t config_keys_count;
 

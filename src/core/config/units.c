@@ -211,3 +211,47 @@ const char *format_cpus(uint64_t millis, char buf[UNIT_TEXT_MAX])
 		buf[--n] = '\0';
 	return buf;
 }
+
+#define PRICE_UNIT UINT64_C(1000000000)
+
+int parse_price(const char *text, uint64_t *ret_billionths)
+{
+	uint64_t whole = 0, part = 0, unit = PRICE_UNIT;
+	const char *p = text;
+
+	for (; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+			__builtin_add_overflow(whole, (uint64_t)(*p - '0'), &whole))
+			return -ERANGE;
+	if (p == text)
+		return -EINVAL;
+	if (*p == '.') {
+		const char *digits = ++p;
+		for (; *p >= '0' && *p <= '9'; p++) {
+			unit /= 10;
+			if (!unit && *p != '0')
+				return -ERANGE; /* finer than can be counted */
+			part += unit * (uint64_t)(*p - '0');
+		}
+		if (p == digits)
+			return -EINVAL;
+	}
+	if (*p)
+		return -EINVAL;
+	return __builtin_mul_overflow(whole, PRICE_UNIT, ret_billionths) ||
+			       __builtin_add_overflow(*ret_billionths, part, ret_billionths)
+		       ? -ERANGE
+		       : 0;
+}
+
+const char *format_price(uint64_t billionths, char buf[UNIT_TEXT_MAX])
+{
+	int n = snprintf(buf, UNIT_TEXT_MAX, "%llu.%09llu", (unsigned long long)(billionths / PRICE_UNIT),
+		(unsigned long long)(billionths % PRICE_UNIT));
+
+	while (buf[n - 1] == '0')
+		buf[--n] = '\0';
+	if (buf[n - 1] == '.')
+		buf[--n] = '\0';
+	return buf;
+}

@@ -18,6 +18,8 @@ int parse_duration(const char *text, uint64_t *ret_ms);
 int parse_cpus(const char *text, uint64_t *ret_millis);
 /* true yes on 1, false no off 0, any case. */
 int parse_bool(const char *text, bool *ret);
+/* "0.000012": at most nine digits behind the point. To billionths. */
+int parse_price(const char *text, uint64_t *ret_billionths);
 /* Decimal digits only. */
 int parse_uint(const char *text, uint64_t *ret);
 
@@ -26,3 +28,4 @@ int parse_uint(const char *text, uint64_t *ret);
 const char *format_bytes(uint64_t bytes, char buf[UNIT_TEXT_MAX]);
 const char *format_duration(uint64_t ms, char buf[UNIT_TEXT_MAX]);
 const char *format_cpus(uint64_t millis, char buf[UNIT_TEXT_MAX]);
+const char *format_price(uint64_t billionths, char buf[UNIT_TEXT_MAX]);

@@ -23,6 +23,8 @@ const char *value_number_text(enum key_type type, uint64_t number, char buf[VALU
 		return format_cpus(number, buf);
 	case KEY_BOOL:
 		return number ? "true" : "false";
+	case KEY_PRICE:
+		return format_price(number, buf);
 	default:
 		(void)snprintf(buf, VALUE_TEXT_MAX, "%llu", (unsigned long long)number);
 		return buf;
@@ -275,6 +277,8 @@ static int parse_number(const struct value_context *c, const struct node *n, uin
 		return parse_bytes(n->text, is_vendor ? rule->bare_unit : 1, ret);
 	case KEY_DURATION:
 		return parse_duration(n->text, ret);
+	case KEY_PRICE:
+		return parse_price(n->text, ret);
 	case KEY_CPUS:
 		r = parse_cpus(n->text, ret);
 		if (r == 0 && *ret > CPUS_MAX)
@@ -387,6 +391,8 @@ int value_read(const struct value_context *c, const struct node *in, struct node
 		r = value_read_list(c, in, &n, err);
 	} else if (type == KEY_PAIRS) {
 		r = value_read_pairs(c, in, &n, err);
+	} else if (type == KEY_RECORDS || type == KEY_TABLE) {
+		r = value_read_records(c, in, &n, err);
 	} else if (type == KEY_MOUNTS) {
 		r = value_read_mounts(c, in, &n, err);
 	} else if (!node_is_scalar(in)) {

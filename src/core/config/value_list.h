@@ -7,6 +7,8 @@ int value_read_list(const struct value_context *c, const struct node *in, struct
 	struct cell_error *err);
 int value_read_pairs(const struct value_context *c, const struct node *in, struct node **ret,
 	struct cell_error *err);
+int value_read_records(const struct value_context *c, const struct node *in, struct node **ret,
+	struct cell_error *err);
 int value_read_mounts(const struct value_context *c, const struct node *in, struct node **ret,
 	struct cell_error *err);
 
