@@ -35,8 +35,8 @@ static void say_started(const char *const *addresses, const char *token, void *a
 		"cell: this token is shown once and is good for a day\n\n"
 		"  export CELL_SERVER=%s\n"
 		"  export CELL_TOKEN=%s\n\n"
-		"  curl -s %s%s %s/v1/sessions -H \"Authorization: Bearer $CELL_TOKEN\" -d '{}'\n\n",
-		a, token, is_unix ? "--unix-socket " : "", is_unix ? a + 5 : "", is_unix ? "http://cell" : "$CELL_SERVER");
+		"  curl -s %s%s%s/v1/sessions -H \"Authorization: Bearer $CELL_TOKEN\" -d '{}'\n\n",
+		a, token, is_unix ? "--unix-socket " : "", is_unix ? a + 5 : "", is_unix ? " http://cell" : "$CELL_SERVER");
 }
 
 static int run(struct cli *cli, const struct cli_args *args)
@@ -45,7 +45,9 @@ static int run(struct cli *cli, const struct cli_args *args)
 	auto_free const char **listen = cli_args_values(args, "listen");
 	struct cell_error err = {0};
 
-	if (cli_args_count(args, 0, 0, &err) < 0 || cli_spec_load(cli, args, &cfg, NULL, &err) < 0)
+	struct cell_config_args how = {.path = cli->config_path, .no_files = cli->no_config};
+
+	if (cli_args_count(args, 0, 0, &err) < 0 || cell_config_load(&how, &cfg, &err) < 0)
 		return cli_fail(cli, &err);
 	struct serve_options o = {.cfg = cfg,
 		.listen = listen,

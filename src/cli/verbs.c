@@ -25,6 +25,7 @@ const struct cli_verb *const cli_verbs[] = {
 	&cli_verb_prune,
 	&cli_verb_backends,
 	&cli_verb_doctor,
+	&cli_verb_serve,
 	&cli_verb_config,
 	&cli_verb_version,
 	&cli_verb_help,

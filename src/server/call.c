@@ -182,8 +182,8 @@ static void go_on(struct call *c, void (*go)(struct call *c))
 	struct cell_error err = {0};
 	char trace[33];
 
-	if (policy_fail(&c->decision, &err) >= 0)
-		err.code = CELL_OK;
+	if (c->decision.effect != POLICY_ALLOW)
+		(void)policy_fail(&c->decision, &err);
 	struct audit_event e = event_of(c, AUDIT_INTENT, trace_id_text(&c->span.context, trace));
 	struct cell_error why = {0};
 	e.details = c->details;

@@ -259,7 +259,8 @@ static int add(struct spool *s, struct record *r, const void *p, struct cell_err
 	while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)(sizeof *r + r->len)) {
 		int e = n < 0 ? errno : ENOSPC;
-		(void)ftruncate(s->fd, (off_t)s->end);
+		if (ftruncate(s->fd, (off_t)s->end) < 0)
+			e = errno; /* what stands behind the end is cut off when it is opened again */
 		int code = cell_fail_errno(err, e, "write a command's output to the spool");
 		return cell_error_hint(err, code,
 			"make room on the disk of the state directory; the command waits");
