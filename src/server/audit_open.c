@@ -26,21 +26,26 @@ struct findings {
 	uint64_t unvouched; /* records that a power cut left behind the head */
 };
 
-static int make_key(const char *path, uint8_t key[AUDIT_KEY_BYTES], struct cell_error *err)
+/* The head is there before the key is: from then on a key without a head means that somebody removed it. */
+static int make_key(struct audit *a, const char *path, struct cell_error *err)
 {
 	char text[2 * AUDIT_KEY_BYTES + 2];
+	const uint8_t *key = a->key;
 
-	if (RAND_bytes(key, AUDIT_KEY_BYTES) != 1)
+	if (RAND_bytes(a->key, AUDIT_KEY_BYTES) != 1)
 		return cell_fail(err, CELL_EBACKEND, EIO, "making a key: no random bytes");
+	int r = audit_write_head(a, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < AUDIT_KEY_BYTES; i++)
 		(void)snprintf(text + 2 * i, 4, "%02x\n", key[i]);
 	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return cell_fail_errno(err, errno, "making the audit key '%s'", path);
 	ssize_t n = write(fd, text, sizeof text - 1);
-	int r = n == (ssize_t)sizeof text - 1 && fsync(fd) == 0
-			? 0
-			: cell_fail_errno(err, n < 0 ? errno : ENOSPC, "writing the audit key '%s'",
+	r = n == (ssize_t)sizeof text - 1 && fsync(fd) == 0
+		    ? 0
+		    : cell_fail_errno(err, n < 0 ? errno : ENOSPC, "writing the audit key '%s'",
 				  path);
 	if (r < 0)
 		(void)unlink(path);
@@ -68,7 +73,7 @@ static int take_key(struct audit *a, const char *path, bool is_new, struct cell_
 	if (r == 0)
 		return check_key_mode(path, err);
 	if (r == -ENOENT && is_new)
-		return make_key(path, a->key, err);
+		return make_key(a, path, err);
 	if (r == -ENOENT)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_ENOTFOUND, ENOENT,
@@ -206,7 +211,7 @@ static void judge_head(struct audit *a, struct findings *f)
 	int r = audit_mark_read(a->dir_fd, AUDIT_HEAD, a->key, &head);
 
 	if (r < 0) {
-		f->gap = a->seq ? "the head is missing or was not written by this server" : NULL;
+		f->gap = "the head is missing or was not written by this server";
 	} else if (head.seq > a->seq) {
 		f->gap = strcmp(head.boot, a->boot) != 0
 				 ? "the last records are gone; the machine was restarted since"
@@ -276,7 +281,7 @@ static int open_log(struct audit *a, const char *key_path, struct cell_error *er
 		return r;
 	judge_head(a, &f);
 	r = tell_findings(a, &f, err);
-	return r < 0 || !a->seq ? r : audit_write_head(a, err);
+	return r < 0 ? r : audit_write_head(a, err);
 }
 
 int audit_open(const struct audit_settings *settings, struct audit **ret, struct cell_error *err)

@@ -9,11 +9,13 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "server/audit_file.h"
 
-#define TRIES 3
+#define TRIES	   3
+#define HEAD_TRIES 5
 
 struct walk {
 	int dir_fd;
@@ -123,7 +125,7 @@ static void check_line(struct walk *w, const char *line, size_t len)
 		wrong(w, l.seq, "the record is not the one the server wrote");
 	w->is_started = true;
 	w->seq = l.seq;
-	memcpy(w->before, w->hash, sizeof hash);
+	memcpy(w->before, l.prev, sizeof hash - 1);
 	memcpy(w->hash, hash, sizeof hash);
 	w->v->records++;
 }
@@ -163,8 +165,6 @@ static void check_end(struct walk *w, const struct audit_mark *after)
 {
 	(void)snprintf(w->file, sizeof w->file, "%s", AUDIT_HEAD);
 	w->line = 0;
-	if (w->head_is == -ENOENT && !w->seq)
-		return;
 	if (w->head_is < 0) {
 		wrong(w, 0, "the head is missing or was not written by this server");
 	} else if (w->head.seq > w->seq) {
@@ -179,6 +179,19 @@ static void check_end(struct walk *w, const struct audit_mark *after)
 	}
 }
 
+/* A writer may be at it: then what was read is half old and half new. */
+static int read_head(struct walk *w, struct audit_mark *ret)
+{
+	int r = -EBADMSG;
+
+	for (int i = 0; i < HEAD_TRIES && r == -EBADMSG; i++) {
+		if (i)
+			(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		r = audit_mark_read(w->dir_fd, AUDIT_HEAD, w->key, ret);
+	}
+	return r;
+}
+
 static int look(struct walk *w)
 {
 	auto_free uint64_t *files = NULL;
@@ -186,7 +199,7 @@ static int look(struct walk *w)
 	size_t n = 0;
 
 	if (w->has_key) {
-		w->head_is = audit_mark_read(w->dir_fd, AUDIT_HEAD, w->key, &w->head);
+		w->head_is = read_head(w, &w->head);
 		w->anchor_is = audit_mark_read(w->dir_fd, AUDIT_ANCHOR, w->key, &w->anchor);
 		if (w->anchor_is == -EBADMSG) {
 			(void)snprintf(w->file, sizeof w->file, "%s", AUDIT_ANCHOR);
@@ -202,7 +215,7 @@ static int look(struct walk *w)
 	w->v->last_seq = w->seq;
 	w->v->is_head_known = w->has_key;
 	if (w->has_key) {
-		if (audit_mark_read(w->dir_fd, AUDIT_HEAD, w->key, &after) < 0)
+		if (read_head(w, &after) < 0)
 			after = w->head;
 		check_end(w, &after);
 	}
@@ -219,7 +232,7 @@ int audit_verify(const char *dir, const char *key_path, bool allow_gaps,
 		return cell_fail_errno(err, errno, "opening the audit log '%s'", dir);
 	/* Old files may be removed while we read: then begin again. */
 	for (int i = 0; i < TRIES && r == -ENOENT; i++) {
-		struct walk w = {.dir_fd = dir_fd, .v = ret, .allow_gaps = allow_gaps};
+		struct walk w = {.dir_fd = dir_fd, .v = ret, .allow_gaps = allow_gaps, .hash = AUDIT_NO_HASH};
 
 		*ret = (struct audit_verdict){0};
 		if (key_path) {
