@@ -66,8 +66,8 @@ struct http_options {
 	 * NULL: a line of plain text. */
 	const char *(*error_body)(struct http_exchange *x, int status, const char *message,
 		const char *request_id, struct buf *ret, void *arg);
-	/* Called when an exchange is over and its last byte was given to the kernel (or dropped), for the
-	 * access log and metrics. x is still readable. May be NULL. */
+	/* Called when an exchange is over, its answer given to the connection or dropped: for the access
+	 * log and metrics. x is still readable. May be NULL. */
 	void (*finished)(struct http_exchange *x, void *arg);
 	/* Called for an answer without an exchange (malformed request, over a limit). May be NULL. */
 	void (*refused)(int status, const char *message, const char *peer, const char *request_id,

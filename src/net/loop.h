@@ -91,6 +91,7 @@ void net_signal_free(struct net_signal *s); /* the signal has its default action
 enum {
 	NET_READABLE = 1,
 	NET_WRITABLE = 2,
+	NET_HANGUP = 4, /* neither: only that both directions are closed, or an error */
 };
 
 /* Calls fn(arg, events) whenever one of the events asked for by net_watch_set() is true (level
@@ -100,7 +101,7 @@ enum {
  * dup() it for a second. */
 int net_watch_new(struct net_loop *l, int fd, void (*fn)(void *arg, int events), void *arg,
 	struct net_watch **ret, struct cell_error *err);
-int net_watch_set(struct net_watch *w, int events); /* NET_READABLE | NET_WRITABLE, or 0 */
+int net_watch_set(struct net_watch *w, int events); /* of the three, or 0 */
 int net_watch_fd(const struct net_watch *w);
 void net_watch_free(struct net_watch *w); /* then the fd may be closed at once; NULL is fine */
 

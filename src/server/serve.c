@@ -191,7 +191,8 @@ static int open_tracing(struct running *run, struct cell_error *err)
 	if (!url)
 		return 0;
 	run->tracing_url = strdup(url);
-	if (!run->tracing_url || tracer_new(setting_text(run->srv.cfg, "server.tracing.service", "cell"), 1000, 0,
+	if (!run->tracing_url || tracer_new(setting_text(run->srv.cfg, "server.tracing.service", "cell"),
+				     (unsigned)setting_number(run->srv.cfg, "server.tracing.sample", 100) * 10, 0,
 				     &run->srv.tracer) < 0)
 		return cell_fail_errno(err, ENOMEM, "trace");
 	return 0;

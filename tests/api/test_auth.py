@@ -84,7 +84,7 @@ def test_tokens_are_made_and_revoked_over_the_api(shared):
 
 
 def test_quotas_answer_429_with_a_time(make_server):
-    server = make_server("server:\n  quotas:\n    default: {cells: 2, execs_per_minute: 3}\n")
+    server = make_server("server:\n  quotas: {cells: 2, execs_per_minute: 3}\n")
     c = server.client()
     a, b = c.session(), c.session()
     r = c.post("/v1/sessions", {})

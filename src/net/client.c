@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "net/client_internal.h"
+
+#define HEAD_MAX    (64u * 1024)
+#define FIELDS_MAX  256
+#define MAX_BODY    (16u * 1024 * 1024)
+#define CHUNK_BYTES (64u * 1024)
+#define CONTINUE_MS 1000
+
+/* --- the client --- */
+
+int http_client_new(const char *url, const struct http_client_options *options,
+	struct http_client **ret, struct cell_error *err)
+{
+	struct http_client *c = calloc(1, sizeof *c);
+	int r = c ? net_url_parse(url, &c->url, err)
+		  : cell_fail_errno(err, ENOMEM, "make a client");
+
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	if (options)
+		c->o = *options;
+	c->o.connect_ms = c->o.connect_ms ? c->o.connect_ms : 10000;
+	if ((c->o.ca_file && !(c->ca_file = strdup(c->o.ca_file))) ||
+		!(c->user_agent =
+				strdup(c->o.user_agent ? c->o.user_agent : "cell/" CELL_VERSION))) {
+		http_client_free(c);
+		return cell_fail_errno(err, ENOMEM, "make a client");
+	}
+	*ret = c;
+	return 0;
+}
+
+static void hang_up(struct http_client *c)
+{
+	if (c->is_open)
+		net_stream_done(&c->stream);
+	c->is_open = false;
+}
+
+void http_client_free(struct http_client *c)
+{
+	if (!c)
+		return;
+	hang_up(c);
+	dial_tls_free(c->ctx);
+	free(c->ca_file);
+	free(c->user_agent);
+	free(c);
+}
+
+int client_fail(const struct http_client *c, int r, const char *doing, struct cell_error *err)
+{
+	enum cell_code code = r == -ETIMEDOUT  ? CELL_ETIMEOUT
+			      : r == -EPROTO   ? CELL_EPROTOCOL
+			      : r == -EMSGSIZE ? CELL_ELIMIT
+			      : r == -EINTR    ? CELL_EBUSY
+					       : CELL_EBACKEND;
+	const char *name = c->url.scheme == NET_UNIX ? c->url.host : c->url.authority;
+
+	(void)cell_fail(err, code, -r, "%s '%s'", doing, name);
+	return cell_error_hint(err, r, "%s",
+		r == -ETIMEDOUT	 ? "the server is busy or gone: try again, or allow more time"
+		: r == -EPROTO	 ? "what answers there speaks no proper HTTP: check the URL"
+		: r == -EMSGSIZE ? "ask for less at a time"
+		: r == -EINTR	 ? "it was interrupted"
+				 : "the connection broke: see the server's log, then try again");
+}
+
+int client_open(struct http_client *c, const struct dial_wait *w, struct net_stream *ret,
+	struct cell_error *err)
+{
+	struct dial_wait own = *w;
+	uint64_t limit_ms = dial_now_ms() + c->o.connect_ms;
+
+	own.stall_ms = 0;
+	if (!own.deadline_ms || limit_ms < own.deadline_ms)
+		own.deadline_ms = limit_ms;
+	if (c->url.scheme == NET_HTTPS && !c->ctx) {
+		int r = dial_tls(c->ca_file, c->o.is_insecure, &c->ctx, err);
+		if (r < 0)
+			return r;
+	}
+	return dial(&c->url, c->ctx, &own, ret, err);
+}
+
+/* --- the request --- */
+
+int client_build_head(const struct http_client *c, const struct http_call *call, const char *extra,
+	struct buf *b, struct cell_error *err)
+{
+	const char *target = call->target ? call->target : "/";
+	const char *method = call->method ? call->method : "GET";
+	const char *prefix = !strcmp(c->url.path, "/") ? "" : c->url.path;
+
+	if (!net_is_token(method, strlen(method)) || target[0] != '/' || strpbrk(target, " \r\n\t"))
+		return cell_fail(err, CELL_EINVAL, EINVAL, "request '%s' '%s': malformed", method,
+			target);
+	int r = buf_addf(b, "%s %s%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n", method, prefix,
+		target, c->url.authority, c->user_agent);
+	for (const struct http_field *f = call->headers; f && f->name && r == 0; f++) {
+		if (!net_is_token(f->name, strlen(f->name)) ||
+			!net_is_field_value(f->value, strlen(f->value)))
+			return cell_fail(err, CELL_EINVAL, EINVAL,
+				"the header '%s' has characters that headers cannot have", f->name);
+		r = buf_addf(b, "%s: %s\r\n", f->name, f->value);
+	}
+	if (r == 0 && call->source && call->source_len < 0)
+		r = buf_addz(b, "Transfer-Encoding: chunked\r\n");
+	else if (r == 0 && call->source)
+		r = buf_addf(b, "Content-Length: %lld\r\n", (long long)call->source_len);
+	else if (r == 0 && (call->body_len || !strcmp(method, "POST") || !strcmp(method, "PUT") ||
+				   !strcmp(method, "PATCH")))
+		r = buf_addf(b, "Content-Length: %zu\r\n", call->body_len);
+	if (r == 0 && call->expect_continue)
+		r = buf_addz(b, "Expect: 100-continue\r\n");
+	if (r == 0)
+		r = buf_addf(b, "%s\r\n", extra ? extra : "");
+	return r < 0 ? cell_fail(err, CELL_EINVAL, -r, "the request's headers are too large") : 0;
+}
+
+/* Is there something to read (an early answer, or the end)? */
+static bool has_input(struct net_stream *s)
+{
+	struct pollfd p = {.fd = s->fd, .events = POLLIN};
+
+	return net_stream_has_pending(s) || poll(&p, 1, 0) > 0;
+}
+
+/* Sends, listening: 1 when the server has begun to answer. */
+static int send_listening(struct net_stream *s, const char *p, size_t n, const struct dial_wait *w)
+{
+	while (n > 0) {
+		struct iovec iov = {(void *)(uintptr_t)p, n};
+		ssize_t k = net_stream_write(s, &iov, 1);
+		if (k == -EAGAIN) {
+			k = dial_wait_for(s->fd, s->write_needs_read ? POLLIN : POLLIN | POLLOUT,
+				w);
+			if (k == 0 && !s->ssl && has_input(s))
+				return 1;
+		}
+		if (k < 0)
+			return (int)k;
+		p += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int send_source(struct net_stream *s, const struct http_call *call,
+	const struct dial_wait *w)
+{
+	auto_free char *chunk = malloc(CHUNK_BYTES + 32);
+	int64_t left = call->source_len;
+	bool is_chunked = left < 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	for (;;) {
+		size_t room = CHUNK_BYTES;
+		if (!is_chunked && left < (int64_t)room)
+			room = (size_t)left;
+		ssize_t n = room ? call->source(call->arg, chunk + 16, room) : 0;
+		if (n < 0)
+			return (int)n;
+		if (n == 0 && !is_chunked)
+			return left ? -EPIPE : 0;
+		int r = 0;
+		if (is_chunked) {
+			char size[16];
+			int k = snprintf(size, sizeof size, "%zx\r\n", (size_t)n);
+			memcpy(chunk + 16 - k, size, (size_t)k);
+			memcpy(chunk + 16 + n, "\r\n", 2);
+			r = send_listening(s, chunk + 16 - k, (size_t)(k + n + 2), w);
+		} else {
+			left -= n;
+			r = send_listening(s, chunk + 16, (size_t)n, w);
+		}
+		if (r != 0 || n == 0)
+			return r;
+	}
+}
+
+/* 0: all sent; 1: the server answers already; negative: broken. */
+static int send_request(struct http_client *c, const struct http_call *call, const struct buf *head,
+	const struct dial_wait *w, bool *ret_has_started)
+{
+	struct net_stream *s = &c->stream;
+	int r = dial_write(s, head->data, head->len, w);
+
+	if (r < 0)
+		return r;
+	if (call->expect_continue) {
+		struct dial_wait brief = *w;
+		uint64_t limit_ms = dial_now_ms() + CONTINUE_MS;
+		if (!brief.deadline_ms || limit_ms < brief.deadline_ms)
+			brief.deadline_ms = limit_ms;
+		r = dial_wait_for(s->fd, POLLIN, &brief);
+		if (r == -EINTR)
+			return r;
+		/* A "100 Continue" is for the reader to pass over; another answer comes instead of it. */
+		char peek[16] = "";
+		if (r == 0 && !s->ssl && recv(s->fd, peek, 12, MSG_PEEK | MSG_DONTWAIT) == 12 &&
+			strncmp(peek, "HTTP/1.1 100", 12) != 0)
+			return 1;
+	}
+	*ret_has_started = true;
+	if (call->source)
+		return send_source(s, call, w);
+	return call->body_len ? send_listening(s, call->body, call->body_len, w) : 0;
+}
+
+/* --- the answer --- */
+
+void http_reply_done(struct http_reply *r)
+{
+	buf_done(&r->body);
+	buf_done(&r->head_);
+	free(r->fields);
+	*r = (struct http_reply){0};
+}
+
+const char *http_reply_header(const struct http_reply *r, const char *name)
+{
+	for (unsigned i = 0; i < r->n_fields; i++)
+		if (!strcasecmp(r->fields[i].name, name))
+			return r->fields[i].value;
+	return NULL;
+}
+
+static int on_text(llhttp_t *p, const char *at, size_t n)
+{
+	struct answer_reader *a = p->data;
+
+	if (a->is_head_done)
+		return 0; /* trailers */
+	return memchr(at, '\0', n) || buf_add(&a->reply->head_, at, n) < 0 ? -1 : 0;
+}
+
+static int on_text_end(llhttp_t *p)
+{
+	struct answer_reader *a = p->data;
+
+	return !a->is_head_done && buf_addc(&a->reply->head_, '\0') < 0 ? -1 : 0;
+}
+
+static int on_field_end(llhttp_t *p)
+{
+	struct answer_reader *a = p->data;
+
+	if (!a->is_head_done && ++a->reply->n_fields > FIELDS_MAX)
+		return -1;
+	return on_text_end(p);
+}
+
+/* Names and values lie one behind the other: point at them. */
+static int index_fields(struct http_reply *r)
+{
+	const char *s = buf_str(&r->head_);
+
+	r->fields = calloc(r->n_fields + 1u, sizeof *r->fields);
+	if (!r->fields)
+		return -ENOMEM;
+	for (unsigned i = 0; i < r->n_fields; i++) {
+		r->fields[i].name = s;
+		s += strlen(s) + 1;
+		r->fields[i].value = s;
+		s += strlen(s) + 1;
+	}
+	return 0;
+}
+
+static int on_head(llhttp_t *p)
+{
+	struct answer_reader *a = p->data;
+	const struct http_call *call = a->call;
+
+	a->reply->status = p->status_code;
+	if (p->status_code / 100 == 1 && p->status_code != 101) {
+		buf_reset(&a->reply->head_);
+		a->reply->n_fields = 0;
+		return 0;
+	}
+	a->is_head_done = true;
+	a->is_keeping = llhttp_should_keep_alive(p);
+	a->error = index_fields(a->reply);
+	if (a->error == 0 && call->head)
+		a->error = call->head(call->arg, a->reply);
+	if (a->error < 0)
+		return -1;
+	a->error = 0;
+	return call->method && !strcmp(call->method, "HEAD") ? 1 : 0;
+}
+
+static int on_body(llhttp_t *p, const char *at, size_t n)
+{
+	struct answer_reader *a = p->data;
+
+	if (a->call->sink)
+		a->error = a->call->sink(a->call->arg, at, n);
+	else
+		a->error = buf_add(&a->reply->body, at, n);
+	if (a->error == -ENOBUFS)
+		a->error = -EMSGSIZE;
+	if (a->error < 0)
+		return -1;
+	a->error = 0;
+	return 0;
+}
+
+static int on_complete(llhttp_t *p)
+{
+	struct answer_reader *a = p->data;
+
+	if (!a->is_head_done)
+		return 0; /* 100 Continue and the like */
+	a->is_complete = true;
+	return HPE_PAUSED;
+}
+
+void client_reader_init(struct answer_reader *a, const struct http_call *call,
+	struct http_reply *reply)
+{
+	static const llhttp_settings_t settings = {
+		.on_header_field = on_text,
+		.on_header_field_complete = on_field_end,
+		.on_header_value = on_text,
+		.on_header_value_complete = on_text_end,
+		.on_headers_complete = on_head,
+		.on_body = on_body,
+		.on_message_complete = on_complete,
+	};
+
+	*a = (struct answer_reader){.call = call, .reply = reply};
+	reply->head_.max = HEAD_MAX;
+	reply->body.max = call->max_body ? call->max_body : MAX_BODY;
+	llhttp_init(&a->parser, HTTP_RESPONSE, &settings);
+	a->parser.data = a;
+}
+
+static int feed(struct answer_reader *a, const char *p, size_t n, struct buf *ret_rest)
+{
+	enum llhttp_errno e = llhttp_execute(&a->parser, p, n);
+
+	if (a->error < 0)
+		return a->error;
+	if (a->is_complete) {
+		const char *at = llhttp_get_error_pos(&a->parser);
+		if (ret_rest && at && at < p + n)
+			return buf_add(ret_rest, at, (size_t)(p + n - at));
+		return 0;
+	}
+	return e == HPE_OK ? 0 : -EPROTO;
+}
+
+int client_read(struct http_client *c, struct net_stream *s, struct answer_reader *a,
+	const struct dial_wait *w, struct buf *ret_rest, struct cell_error *err)
+{
+	auto_free char *chunk = malloc(CHUNK_BYTES);
+	int r = chunk ? 0 : -ENOMEM;
+
+	while (r == 0 && !a->is_complete) {
+		ssize_t n = dial_read(s, chunk, CHUNK_BYTES, w);
+		if (n < 0) {
+			r = (int)n;
+		} else if (n == 0) {
+			/* The end of the connection may be the end of the body. */
+			if (llhttp_finish(&a->parser) == HPE_PAUSED && a->is_complete)
+				break;
+			r = a->is_complete ? 0 : a->has_bytes ? -EPROTO : -ECONNRESET;
+		} else {
+			a->has_bytes = true;
+			r = feed(a, chunk, (size_t)n, ret_rest);
+		}
+	}
+	if (r == 0 || (a->error < 0 && a->error == r && r != -EMSGSIZE))
+		return r < 0 ? cell_fail_errno(err, -r, "take the answer") : 0;
+	return client_fail(c, r, "read the answer of", err);
+}
+
+/* One attempt. *ret_is_stale: nothing was heard, and the connection was an old one. */
+static int attempt(struct http_client *c, const struct http_call *call, const struct dial_wait *w,
+	struct http_reply *ret, bool *ret_is_stale, struct cell_error *err)
+{
+	auto_buf struct buf head = BUF_INIT(HEAD_MAX);
+	struct answer_reader a;
+	bool was_kept = c->is_open, has_started = false;
+	int r = client_build_head(c, call, NULL, &head, err);
+
+	*ret_is_stale = false;
+	if (r < 0)
+		return r;
+	if (was_kept && has_input(&c->stream)) {
+		hang_up(c); /* closed by the server meanwhile, or out of step */
+		was_kept = false;
+	}
+	if (!c->is_open) {
+		r = client_open(c, w, &c->stream, err);
+		if (r < 0)
+			return r;
+		c->is_open = true;
+	}
+	client_reader_init(&a, call, ret);
+	int sent = send_request(c, call, &head, w, &has_started);
+	bool is_broken = sent == -EPIPE || sent == -ECONNRESET;
+	if (sent < 0 && !is_broken)
+		r = client_fail(c, sent, "send the request to", err);
+	else /* also when sending failed: the reason may have come before */
+		r = client_read(c, &c->stream, &a, w, NULL, err);
+	if (r < 0 || sent != 0 || !a.is_keeping)
+		hang_up(c);
+	*ret_is_stale = r < 0 && was_kept && !a.has_bytes && !(call->source && has_started) &&
+			r != -ETIMEDOUT && r != -EINTR;
+	return r;
+}
+
+int http_client_call(struct http_client *c, const struct http_call *call, struct http_reply *ret,
+	struct cell_error *err)
+{
+	struct dial_wait w = {
+		.deadline_ms = call->timeout_ms ? dial_now_ms() + call->timeout_ms : 0,
+		.stall_ms = c->o.stall_ms,
+		.is_cancelled = c->o.is_cancelled,
+		.arg = c->o.arg};
+	bool is_stale;
+
+	*ret = (struct http_reply){0};
+	int r = attempt(c, call, &w, ret, &is_stale, err);
+	if (r < 0)
+		http_reply_done(ret);
+	if (is_stale) {
+		r = attempt(c, call, &w, ret, &is_stale, err);
+		if (r < 0)
+			http_reply_done(ret);
+	}
+	return r;
+}

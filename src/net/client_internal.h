@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client_internal.h: what client.c and ws_client.c share. */
+#pragma once
+#include <llhttp.h>
+
+#include "net/client.h"
+#include "net/dial.h"
+
+struct http_client {
+	struct net_url url;
+	struct http_client_options o;
+	char *ca_file, *user_agent;
+	struct ssl_ctx_st *ctx;
+	struct net_stream stream;
+	bool is_open;
+};
+
+/* Reads one answer. */
+struct answer_reader {
+	llhttp_t parser;
+	const struct http_call *call;
+	struct http_reply *reply;
+	bool is_head_done, is_complete, is_keeping;
+	bool has_bytes; /* anything has come at all */
+	int error;	/* what a callback of the caller's returned, or ours */
+};
+
+int client_open(struct http_client *c, const struct dial_wait *w, struct net_stream *ret,
+	struct cell_error *err);
+
+/* The request's head into b. extra: further lines, each with its CRLF. */
+int client_build_head(const struct http_client *c, const struct http_call *call, const char *extra,
+	struct buf *b, struct cell_error *err);
+
+void client_reader_init(struct answer_reader *a, const struct http_call *call,
+	struct http_reply *reply);
+/* Reads until the answer is complete, or it is 101: then the bytes behind it are in *ret_rest (may be NULL). */
+int client_read(struct http_client *c, struct net_stream *s, struct answer_reader *a,
+	const struct dial_wait *w, struct buf *ret_rest, struct cell_error *err);
+int client_fail(const struct http_client *c, int r, const char *doing, struct cell_error *err);
