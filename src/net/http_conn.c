@@ -344,6 +344,7 @@ static size_t feed_body(struct http_conn *c, const uint8_t *p, size_t n)
 		used = (size_t)(llhttp_get_error_pos(&c->parser) - (const char *)p);
 		llhttp_resume(&c->parser);
 		e = HPE_OK;
+		x->is_parser_held = true;
 	}
 	if (c->phase != CONN_BODY)
 		return n; /* closed or given up by the handler meanwhile */
@@ -396,8 +397,22 @@ static size_t feed(struct http_conn *c, const uint8_t *p, size_t n)
 	return used;
 }
 
+/* Paused at its last byte, a body's end is still to be told: the parser goes on without bytes. */
+static void let_parser_go(struct http_conn *c)
+{
+	if (!c->x.is_parser_held || c->phase != CONN_BODY || !is_hungry(c))
+		return;
+	c->x.is_parser_held = false;
+	c->is_feeding = true;
+	out_batch_begin(c);
+	(void)feed_body(c, (const uint8_t *)"", 0);
+	out_batch_end(c);
+	c->is_feeding = false;
+}
+
 static void pump(struct http_conn *c)
 {
+	let_parser_go(c);
 	while (c->in.len > 0 && is_hungry(c)) {
 		/* Moved aside: what the handler does may close the connection and its buffer. */
 		struct buf in = c->in;

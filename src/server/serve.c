@@ -72,8 +72,8 @@ static void read_settings(struct server *srv)
 		.max_lifetime_ms = setting_number(cfg, "server.max_lifetime", 0),
 		.min_tier = (int)setting_number(cfg, "server.min_tier", 2),
 		.host_paths = setting_list(cfg, "server.host_paths"),
-		.is_auth_disabled = setting_bool(cfg, "server.auth_disabled", false),
-		.auth_token = setting_text(cfg, "server.auth_token", NULL),
+		.is_auth_disabled = setting_bool(cfg, "auth_disabled", false),
+		.auth_token = setting_text(cfg, "auth_token", NULL),
 	};
 }
 

@@ -343,11 +343,10 @@ void session_make(struct session *s)
 
 static void read_order(struct session *s, const struct session_order *o, const struct cell_spec *spec)
 {
-	static const char *const lifecycles[] = {"session", "persistent", "workspace", "session",
-		"ephemeral", "scheduled"};
+	const char *lifecycle = json_string_value(json_object_get(o->spec, "lifecycle"));
 
 	(void)snprintf(s->tenant, sizeof s->tenant, "%s", o->tenant);
-	(void)snprintf(s->lifecycle, sizeof s->lifecycle, "%s", lifecycles[spec->lifecycle]);
+	(void)snprintf(s->lifecycle, sizeof s->lifecycle, "%s", lifecycle ? lifecycle : "session");
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", o->fingerprint);
 	(void)snprintf(s->backend, sizeof s->backend, "%s", spec->backend ? spec->backend : "");
 	s->spec = json_incref(o->spec);

@@ -57,10 +57,26 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec, st
 	return r;
 }
 
+/* A session's life is the server's business, not its cell's. */
+static int check_lifecycle(json_t *asked, struct cell_error *err)
+{
+	static const char *const words[] = {"persistent", "workspace", "session", "ephemeral", "scheduled", NULL};
+	json_t *v = json_object_get(asked, "lifecycle");
+
+	if (!v)
+		return 0;
+	for (size_t i = 0; json_is_string(v) && words[i]; i++)
+		if (!strcmp(words[i], json_string_value(v)))
+			return 0;
+	int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no lifecycle '%.32s'",
+		json_is_string(v) ? json_string_value(v) : "?");
+	return cell_error_hint(err, r, "persistent, workspace, session, ephemeral or scheduled");
+}
+
 int session_spec(struct server *srv, json_t *asked, const char *name, bool is_admin,
 	struct cell_config **ret, struct cell_error *err)
 {
-	static const char *const ours[] = {"idle_timeout", "ttl", "wait", "schedule", NULL};
+	static const char *const ours[] = {"idle_timeout", "ttl", "wait", "schedule", "lifecycle", NULL};
 	struct cell_config *cfg = NULL;
 	const struct cell_spec *spec = NULL;
 	json_t *copy = json_copy(asked);
@@ -73,7 +89,9 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	json_decref(copy);
 	if (!text)
 		return cell_fail_errno(err, ENOMEM, "read the session");
-	int r = cell_config_load_text("session", text, strlen(text), &cfg, err);
+	int r = check_lifecycle(asked, err);
+	if (r == 0)
+		r = cell_config_load_text("session", text, strlen(text), &cfg, err);
 	if (r == 0)
 		r = cell_config_spec(cfg, &spec, err);
 	if (r == 0 && !is_admin)

@@ -57,7 +57,7 @@ class Client:
     def target(path, query):
         return path + ("?" + urlencode(query, quote_via=quote) if query else "")
 
-    def call(self, method, path, body=None, headers=None, **query):
+    def call(self, method, path, /, body=None, headers=None, **query):
         head = self.headers(headers)
         if body is not None and not isinstance(body, (bytes, str)) and not hasattr(body, "read"):
             body = json.dumps(body)
@@ -76,16 +76,16 @@ class Client:
                     raise
         return None
 
-    def get(self, path, **query):
+    def get(self, path, /, **query):
         return self.call("GET", path, **query)
 
-    def post(self, path, body=None, headers=None, **query):
+    def post(self, path, /, body=None, headers=None, **query):
         return self.call("POST", path, {} if body is None else body, headers, **query)
 
-    def delete(self, path, **query):
+    def delete(self, path, /, **query):
         return self.call("DELETE", path, **query)
 
-    def stream(self, method, path, body=None, accept="application/x-ndjson", headers=None, **query):
+    def stream(self, method, path, /, body=None, accept="application/x-ndjson", headers=None, **query):
         """The lines of a streamed answer as they come; the connection is its own."""
         connection = self.connect()
         head = self.headers({"Accept": accept, **(headers or {})})
@@ -144,13 +144,13 @@ class Session:
     def run(self, command, **more):
         return self.client.run(self.id, command, **more)
 
-    def post(self, path, body=None, headers=None, **query):
+    def post(self, path, /, body=None, headers=None, **query):
         return self.client.post(self.path + path, body, headers, **query)
 
-    def get(self, path="", **query):
+    def get(self, path="", /, **query):
         return self.client.get(self.path + path, **query)
 
-    def put(self, path, body, **query):
+    def put(self, path, body, /, **query):
         return self.client.call("PUT", self.path + "/files", body, path=path, **query)
 
     def read(self, path, headers=None):

