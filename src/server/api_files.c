@@ -134,7 +134,7 @@ static int run_glob(struct filework *w, struct cell_error *err)
 	bool is_cut = false;
 
 	w->answer = json_pack("{s:[]}", "entries");
-	int r = cell_file_glob(w->cell, w->pattern, w->path, (uint32_t)w->limit, take_entry, w, &is_cut, err);
+	int r = cell_file_glob(w->cell, w->path ? w->path : ".", w->pattern, (uint32_t)w->limit, take_entry, w, &is_cut, err);
 	(void)json_object_set_new(w->answer, "truncated", json_boolean(is_cut || w->is_second));
 	return r < 0 ? r : 0;
 }
