@@ -127,7 +127,12 @@ int usage_read(struct db *db, const struct usage_query *query, const struct pric
 	int64_t since = query->since_ns / NS_PER_S / HOUR_S;
 	int64_t until = query->until_ns ? (query->until_ns / NS_PER_S + HOUR_S - 1) / HOUR_S : INT64_MAX;
 
-	int r = db_each(db, take_row, &g, err, selects[query->by], "iissss", since, until,
+	int64_t has_table = 0;
+	int r = db_number(db, &has_table, err,
+		"SELECT count(*) FROM sqlite_master WHERE type='table' AND name='usage'", "");
+	if (r < 0 || !has_table) /* nothing has been counted here yet */
+		return r;
+	r = db_each(db, take_row, &g, err, selects[query->by], "iissss", since, until,
 		glob(query->tenant, tenant), glob(query->session, session),
 		glob(query->backend, backend), glob(query->operation, operation));
 	if (r == -ENOMEM)
