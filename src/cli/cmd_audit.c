@@ -57,7 +57,11 @@ static int read_filter(const struct cli_args *args, struct audit_filter *f, stru
 
 struct output {
 	const struct cli *cli;
-	enum { PEOPLE, LINES, OCSF } form;
+	enum {
+		PEOPLE,
+		LINES,
+		OCSF
+	} form;
 	FILE *to;
 	uint64_t last_seq, n;
 };
@@ -75,11 +79,12 @@ static void say(FILE *to, const char *before, json_t *record, const char *name)
 /* One line: when, what, who, where, how it ended. */
 static void print_for_people(json_t *record)
 {
-	json_t *decision = json_object_get(record, "decision"), *outcome = json_object_get(record, "outcome");
+	json_t *decision = json_object_get(record, "decision"),
+	       *outcome = json_object_get(record, "outcome");
 	const char *time = json_string_value(json_object_get(record, "time"));
 
-	(void)printf("%6" JSON_INTEGER_FORMAT " %.23sZ", json_integer_value(json_object_get(record, "seq")),
-		time ? time : "");
+	(void)printf("%6" JSON_INTEGER_FORMAT " %.23sZ",
+		json_integer_value(json_object_get(record, "seq")), time ? time : "");
 	say(stdout, "", record, "kind");
 	say(stdout, "", record, "action");
 	say(stdout, "tenant=", record, "tenant");
@@ -139,7 +144,8 @@ static int tail(struct cli *cli, const struct cli_args *args)
 	struct cell_error err = {0};
 
 	if (cli_args_count(args, 0, 0, &err) < 0 || read_filter(args, &f, &err) < 0 ||
-		cli_args_number(args, "lines", 10, &f.last, &err) < 0 || log_find(cli, args, &l, &err) < 0)
+		cli_args_number(args, "lines", 10, &f.last, &err) < 0 ||
+		log_find(cli, args, &l, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
 	int r = 0;
@@ -203,7 +209,8 @@ static int export(struct cli *cli, const struct cli_args *args)
 
 	if (form && strcmp(form, "jsonl") != 0) {
 		if (strcmp(form, "ocsf") != 0) {
-			cell_fail(&err, CELL_EINVAL, 0, "--format: there is no format '%.40s'", form);
+			cell_fail(&err, CELL_EINVAL, 0, "--format: there is no format '%.40s'",
+				form);
 			cell_error_hint(&err, 0, "jsonl or ocsf");
 			return cli_fail(cli, &err);
 		}
@@ -232,15 +239,16 @@ static int export(struct cli *cli, const struct cli_args *args)
 
 static int verdict_json(const struct cli *cli, const struct audit_verdict *v)
 {
-	json_t *o = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "valid", !*v->reason, "records",
-		(json_int_t)v->records, "files", (json_int_t)v->files, "first_seq", (json_int_t)v->first_seq,
-		"last_seq", (json_int_t)v->last_seq, "gaps", (json_int_t)v->gaps, "repairs",
-		(json_int_t)v->repairs, "head_checked", (int)v->is_head_known);
+	json_t *o = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "valid", !*v->reason,
+		"records", (json_int_t)v->records, "files", (json_int_t)v->files, "first_seq",
+		(json_int_t)v->first_seq, "last_seq", (json_int_t)v->last_seq, "gaps",
+		(json_int_t)v->gaps, "repairs", (json_int_t)v->repairs, "head_checked",
+		(int)v->is_head_known);
 
 	if (*v->reason)
 		json_object_set_new(o, "problem",
-			json_pack("{s:s, s:s, s:I, s:I}", "reason", v->reason, "file", v->file, "line",
-				(json_int_t)v->line, "seq", (json_int_t)v->seq));
+			json_pack("{s:s, s:s, s:I, s:I}", "reason", v->reason, "file", v->file,
+				"line", (json_int_t)v->line, "seq", (json_int_t)v->seq));
 	int r = cli_print_json(cli, o);
 	return r ? r : *v->reason ? CLI_EXIT_NO : CLI_EXIT_OK;
 }
@@ -257,7 +265,8 @@ static int verify(struct cli *cli, const struct cli_args *args)
 	key = cli_args_has(args, "no-key") ? NULL : key ? key : l.key;
 	if (!key && !cli_args_has(args, "no-key")) {
 		cell_fail(&err, CELL_EINVAL, 0, "--dir names a log, but not its key");
-		cell_error_hint(&err, 0, "add --key FILE, or --no-key to check only how records are linked");
+		cell_error_hint(&err, 0,
+			"add --key FILE, or --no-key to check only how records are linked");
 		return cli_fail(cli, &err);
 	}
 	if (audit_verify(l.dir, key, cli_args_has(args, "allow-gaps"), &v, &err) < 0)
@@ -276,8 +285,9 @@ static int verify(struct cli *cli, const struct cli_args *args)
 		return r ? r : CLI_EXIT_NO;
 	}
 	if (!cli->is_quiet) {
-		(void)printf("ok: %" PRIu64 " records in %" PRIu64 " files, %" PRIu64 " to %" PRIu64, v.records,
-			v.files, v.first_seq, v.last_seq);
+		(void)printf("ok: %" PRIu64 " records in %" PRIu64 " files, %" PRIu64
+			     " to %" PRIu64,
+			v.records, v.files, v.first_seq, v.last_seq);
 		if (v.repairs)
 			(void)printf(", %" PRIu64 " torn ends put aside", v.repairs);
 		if (v.gaps)
@@ -334,7 +344,8 @@ static const struct cli_verb query_verb = {
 	.of = "audit",
 	.usage = "[OPTION...]",
 	.summary = "records that match",
-	.about = "Shows the records that match every option given, oldest first. With --json one object with "
+	.about = "Shows the records that match every option given, oldest first. With --json one "
+		 "object with "
 		 "a list of them.",
 	.examples = "cell audit query --session s-1 --action 'exec.*' --since 24h\n"
 		    "cell audit query --effect deny --json",
@@ -368,7 +379,8 @@ static const struct cli_option verify_options[] = {
 		.kind = CLI_DIRECTORY},
 	{"key", 0, "FILE", "the key of that log", .kind = CLI_FILE},
 	{"no-key", 0, NULL, "check only how records are linked, not the beginning and the end"},
-	{"allow-gaps", 0, NULL, "losses that the server recorded itself, after a power cut, are fine"},
+	{"allow-gaps", 0, NULL,
+		"losses that the server recorded itself, after a power cut, are fine"},
 	{0},
 };
 static const struct cli_verb verify_verb = {
@@ -376,8 +388,10 @@ static const struct cli_verb verify_verb = {
 	.of = "audit",
 	.usage = "[OPTION...]",
 	.summary = "was the log changed?",
-	.about = "Reads the whole log and says whether each record is as it was written and none is missing. "
-		 "If not, names the file, the line and the number of the first record that is wrong, and exits "
+	.about = "Reads the whole log and says whether each record is as it was written and none "
+		 "is missing. "
+		 "If not, names the file, the line and the number of the first record that is "
+		 "wrong, and exits "
 		 "with 1. May run beside the server.",
 	.examples = "cell audit verify\n"
 		    "cell audit verify --dir /backup/audit --key /root/audit.key",
@@ -393,8 +407,10 @@ const struct cli_verb cli_verb_audit = {
 	.name = "audit",
 	.usage = "VERB [OPTION...]",
 	.summary = "read and check what happened",
-	.about = "The server records everything that is done in any cell, and every call to itself, once before "
-		 "and once after. Records are linked by hashes: 'cell audit verify' tells whether any was "
+	.about = "The server records everything that is done in any cell, and every call to "
+		 "itself, once before "
+		 "and once after. Records are linked by hashes: 'cell audit verify' tells whether "
+		 "any was "
 		 "changed or removed.",
 	.examples = "cell audit tail -f\n"
 		    "cell audit verify",

@@ -27,7 +27,8 @@ static void office_done(struct office *o)
 	cell_config_free(o->cfg);
 }
 
-static int office_open(const struct cli *cli, bool is_made, struct office *o, struct cell_error *err)
+static int office_open(const struct cli *cli, bool is_made, struct office *o,
+	struct cell_error *err)
 {
 	int r = cli_place_find(cli, is_made, &o->cfg, &o->place, err);
 
@@ -98,9 +99,9 @@ static void set_time(json_t *o, const char *name, int64_t ns)
 
 static const char *state_of(const struct token *t)
 {
-	return t->revoked_ns					      ? "revoked"
+	return t->revoked_ns					   ? "revoked"
 	       : t->expires_ns && t->expires_ns <= clock_unix_ns() ? "expired"
-								      : "valid";
+								   : "valid";
 }
 
 static json_t *token_json(const struct token *t)
@@ -161,8 +162,9 @@ static int create(struct cli *cli, const struct cli_args *args)
 	const char *tenant = spec.tenant ? spec.tenant : TENANT_DEFAULT;
 	if (r == 0)
 		r = record(&o, AUDIT_INTENT, "token.create", tenant,
-			json_pack("{s:s, s:s*}", "role", token_role_name(spec.role), "label", spec.label), NULL,
-			&err);
+			json_pack("{s:s, s:s*}", "role", token_role_name(spec.role), "label",
+				spec.label),
+			NULL, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
 	r = token_create(o.db, &spec, now_ns, &t, text, &err);
@@ -197,7 +199,9 @@ static void add_age(struct cli_table *t, int64_t ns)
 	char text[CLI_UNIT_MAX];
 	int64_t now_ns = clock_unix_ns();
 
-	cli_table_add(t, ns ? cli_format_age(text, ns < now_ns ? (uint64_t)(now_ns - ns) / NS_PER_S : 0) : "never");
+	cli_table_add(t,
+		ns ? cli_format_age(text, ns < now_ns ? (uint64_t)(now_ns - ns) / NS_PER_S : 0)
+		   : "never");
 }
 
 static int add(const struct token *t, void *user)
@@ -216,10 +220,12 @@ static int add(const struct token *t, void *user)
 		cli_table_add(&l->table, t->id);
 		cli_table_add(&l->table, t->tenant);
 		cli_table_add(&l->table, token_role_name(t->role));
-		cli_table_add_styled(&l->table, strcmp(state, "valid") ? CLI_WARN : CLI_GOOD, state);
+		cli_table_add_styled(&l->table, strcmp(state, "valid") ? CLI_WARN : CLI_GOOD,
+			state);
 		add_age(&l->table, t->created_ns);
 		add_age(&l->table, t->last_used_ns);
-		cli_table_addf(&l->table, "%.10s", t->expires_ns ? clock_text(t->expires_ns, text) : "never");
+		cli_table_addf(&l->table, "%.10s",
+			t->expires_ns ? clock_text(t->expires_ns, text) : "never");
 		cli_table_add(&l->table, t->label);
 	}
 	return 0;
@@ -271,7 +277,8 @@ static int revoke_tokens(struct cli *cli, const struct cli_args *args)
 	for (size_t i = 0; r == 0 && i < args->n_operands; i++) {
 		char buf[TOKEN_ID_LEN + 1];
 		const char *id = id_of(args->operands[i], buf);
-		r = record(&o, AUDIT_INTENT, "token.revoke", NULL, json_pack("{s:s}", "id", id), NULL, &err);
+		r = record(&o, AUDIT_INTENT, "token.revoke", NULL, json_pack("{s:s}", "id", id),
+			NULL, &err);
 		if (r == 0)
 			r = token_revoke(o.db, id, clock_unix_ns(), &err);
 		(void)record(&o, AUDIT_RESULT, "token.revoke", NULL, json_pack("{s:s}", "id", id),
@@ -291,7 +298,8 @@ static int revoke_tokens(struct cli *cli, const struct cli_args *args)
 }
 
 static const struct cli_option create_options[] = {
-	{"tenant", 0, "NAME", "whose it is (default: default); made when there is none of that name"},
+	{"tenant", 0, "NAME",
+		"whose it is (default: default); made when there is none of that name"},
 	{"role", 0, "ROLE", "admin, user (default) or read-only", .kind = CLI_CHOICE,
 		.choices = "admin user read-only"},
 	{"label", 0, "TEXT", "what it is for"},
@@ -304,7 +312,8 @@ static const struct cli_verb create_verb = {
 	.of = "token",
 	.usage = "[OPTION...]",
 	.summary = "make a token and print it once",
-	.about = "Prints a new token on standard output. Only a hash of it is kept, so it cannot be shown "
+	.about = "Prints a new token on standard output. Only a hash of it is kept, so it cannot "
+		 "be shown "
 		 "again. A running server takes it at once.",
 	.examples = "cell token create --tenant acme --label ci --expires 90d\n"
 		    "cell token create --role admin --json",
@@ -324,7 +333,8 @@ static const struct cli_verb ls_verb = {
 	.of = "token",
 	.usage = "[OPTION...]",
 	.summary = "list tokens",
-	.about = "Lists the tokens that are valid; their secrets are not known to anybody but their owners. "
+	.about = "Lists the tokens that are valid; their secrets are not known to anybody but "
+		 "their owners. "
 		 "With --quiet only the ids.",
 	.examples = "cell token ls\n"
 		    "cell token ls --all --tenant acme",
@@ -338,7 +348,8 @@ static const struct cli_verb revoke_verb = {
 	.of = "token",
 	.usage = "ID...",
 	.summary = "make tokens invalid",
-	.about = "From now on the server refuses these tokens, a running one too. ID is what 'cell token ls' "
+	.about = "From now on the server refuses these tokens, a running one too. ID is what 'cell "
+		 "token ls' "
 		 "shows.",
 	.examples = "cell token revoke k3jx2mdq5tya",
 	.head = CLI_NO_COMMAND,
@@ -351,8 +362,10 @@ const struct cli_verb cli_verb_token = {
 	.name = "token",
 	.usage = "VERB [OPTION...]",
 	.summary = "make, list and revoke tokens of the server",
-	.about = "A token says who calls the server: it belongs to a tenant, which sees only its own sessions, "
-		 "and has a role: read-only looks, user also runs and changes, admin also manages tokens and "
+	.about = "A token says who calls the server: it belongs to a tenant, which sees only its "
+		 "own sessions, "
+		 "and has a role: read-only looks, user also runs and changes, admin also manages "
+		 "tokens and "
 		 "sees every tenant.",
 	.examples = "cell token create --tenant acme\n"
 		    "cell token ls",

@@ -38,8 +38,9 @@ static void add_json(struct listing *l, const struct usage_line *u)
 	json_object_set_new(o, "bytes_in", json_integer((json_int_t)t->bytes_in));
 	json_object_set_new(o, "bytes_out", json_integer((json_int_t)t->bytes_out));
 	json_object_set_new(o, "latency_ms",
-		json_pack("{s:f, s:f, s:f, s:f}", "p50", (double)histogram_quantile(&u->latency, 500) / 1e3,
-			"p95", (double)histogram_quantile(&u->latency, 950) / 1e3, "p99",
+		json_pack("{s:f, s:f, s:f, s:f}", "p50",
+			(double)histogram_quantile(&u->latency, 500) / 1e3, "p95",
+			(double)histogram_quantile(&u->latency, 950) / 1e3, "p99",
 			(double)histogram_quantile(&u->latency, 990) / 1e3, "max",
 			(double)u->latency.max_us / 1e3));
 	cli_json_string(o, "cost", price_text(u->cost, cost));
@@ -92,7 +93,8 @@ static int read_query(const struct cli_args *args, struct usage_query *q, struct
 			by = NULL;
 		}
 	if (by)
-		return cell_error_hint(err, cell_fail(err, CELL_EINVAL, 0, "--by: not by '%.40s'", by),
+		return cell_error_hint(err,
+			cell_fail(err, CELL_EINVAL, 0, "--by: not by '%.40s'", by),
 			"session, tenant, backend, operation or all");
 	q->tenant = cli_args_value(args, "tenant");
 	q->session = cli_args_value(args, "session");
@@ -109,8 +111,8 @@ static void prices_freep(struct prices **p)
 
 static int usage(struct cli *cli, const struct cli_args *args)
 {
-	static const char *const titles[] = {
-		"NAME", "COUNT", "ERRORS", "CPU-S", "GIB-S", "IN", "OUT", "P50", "P95", "P99", "COST", NULL};
+	static const char *const titles[] = {"NAME", "COUNT", "ERRORS", "CPU-S", "GIB-S", "IN",
+		"OUT", "P50", "P95", "P99", "COST", NULL};
 	auto_(cli_config_freep) struct cell_config *cfg = NULL;
 	auto_place struct place place = {0};
 	auto_(prices_freep) struct prices *prices = NULL;
@@ -133,15 +135,16 @@ static int usage(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	}
 	if (cli->is_json)
-		return cli_print_json(cli, json_pack("{s:s, s:s, s:o}", "by", l.by, "currency", l.currency,
-						   "usage", l.list));
+		return cli_print_json(cli, json_pack("{s:s, s:s, s:o}", "by", l.by, "currency",
+						   l.currency, "usage", l.list));
 	json_decref(l.list);
 	cli_table_print(&l.table, cli);
 	return cli_flush(cli);
 }
 
 static const struct cli_option options[] = {
-	{"by", 0, "WHAT", "one line for each session, tenant (default), backend or operation, or for all",
+	{"by", 0, "WHAT",
+		"one line for each session, tenant (default), backend or operation, or for all",
 		.kind = CLI_CHOICE, .choices = "session tenant backend operation all"},
 	{"since", 0, "TIME", "from then on: 24h, 7d, 2026-01-31 (whole hours)"},
 	{"until", 0, "TIME", "up to then"},
@@ -156,9 +159,12 @@ const struct cli_verb cli_verb_usage = {
 	.name = "usage",
 	.usage = "[OPTION...]",
 	.summary = "what was used, what it cost, how long it took",
-	.about = "Adds up what the server has counted: operations and errors, CPU seconds, GiB-seconds of "
-		 "memory, bytes into cells and out of them, and how long operations took (half, 95 and 99 "
-		 "percent were not slower). The price table of the configuration (server.prices) makes cost of "
+	.about = "Adds up what the server has counted: operations and errors, CPU seconds, "
+		 "GiB-seconds of "
+		 "memory, bytes into cells and out of them, and how long operations took (half, 95 "
+		 "and 99 "
+		 "percent were not slower). The price table of the configuration (server.prices) "
+		 "makes cost of "
 		 "it. A running server is at most a few seconds ahead of what is shown.",
 	.examples = "cell usage --since 7d\n"
 		    "cell usage --by session --tenant acme --json\n"

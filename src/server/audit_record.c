@@ -78,8 +78,8 @@ static int set_usage(json_t *o, const struct audit_event *e)
 
 	if (!u)
 		return 0;
-	json_t *j = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:s*}", "error", (int)u->is_error, "wall_us",
-		(json_int_t)u->wall_us, "cpu_us", (json_int_t)u->cpu_us, "mib_ms",
+	json_t *j = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:s*}", "error", (int)u->is_error,
+		"wall_us", (json_int_t)u->wall_us, "cpu_us", (json_int_t)u->cpu_us, "mib_ms",
 		(json_int_t)u->mib_ms, "bytes_in", (json_int_t)u->bytes_in, "bytes_out",
 		(json_int_t)u->bytes_out, "operation", e->operation);
 	return json_object_set_new(o, "usage", j) < 0 ? -ENOMEM : 0;

@@ -38,7 +38,7 @@ enum cron_missed {
 };
 #define CRON_CATCH_UP 100
 /* A run that is at most this late is on time, not missed. */
-#define CRON_SLACK_S 60
+#define CRON_SLACK_S   60
 #define CRON_COUNT_MAX 10000
 /* Runs due after last_s (exclusive) up to now_s, oldest first. How many; *ret_dropped: how many more there were, counted
  * no further than about CRON_COUNT_MAX. */

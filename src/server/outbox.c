@@ -18,9 +18,9 @@ int outbox_put(struct db *db, const struct audit_event *e, struct cell_error *er
 {
 	char when[CLOCK_TEXT_MAX];
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:O*, s:O*}", "time",
-		clock_text(clock_unix_ns(), when), "kind", e->kind == AUDIT_INTENT ? "intent" : "result",
-		"action", e->action, "tenant", e->tenant, "actor", e->actor, "details", e->details, "outcome",
-		e->outcome);
+		clock_text(clock_unix_ns(), when), "kind",
+		e->kind == AUDIT_INTENT ? "intent" : "result", "action", e->action, "tenant",
+		e->tenant, "actor", e->actor, "details", e->details, "outcome", e->outcome);
 	/* Secrets go before they are first written anywhere. */
 	int r = o && redact_json(NULL, o) == 0 ? 0 : -ENOMEM;
 	auto_free char *text = r == 0 ? json_dumps(o, JSON_COMPACT) : NULL;
@@ -61,7 +61,8 @@ static int write_down(struct audit *audit, json_t *o, struct cell_error *err)
 	const char *kind = text_of(o, "kind"), *action = text_of(o, "action");
 	json_t *details = json_object_get(o, "details");
 	json_t *copy = json_is_object(details) ? json_copy(details) : json_object();
-	struct audit_event e = {.kind = kind && !strcmp(kind, "intent") ? AUDIT_INTENT : AUDIT_RESULT,
+	struct audit_event e = {
+		.kind = kind && !strcmp(kind, "intent") ? AUDIT_INTENT : AUDIT_RESULT,
 		.action = action ? action : "unknown",
 		.tenant = text_of(o, "tenant"),
 		.actor = text_of(o, "actor"),
@@ -85,7 +86,8 @@ int outbox_drain(struct db *db, struct audit *audit, struct cell_error *err)
 		if (r == 0 && b.of[i].event)
 			r = write_down(audit, b.of[i].event, err);
 		if (r == 0) {
-			int gone = db_run(db, err, "DELETE FROM outbox WHERE id=?", "i", b.of[i].id);
+			int gone =
+				db_run(db, err, "DELETE FROM outbox WHERE id=?", "i", b.of[i].id);
 			r = gone < 0 ? gone : 0;
 			done += r == 0;
 		}

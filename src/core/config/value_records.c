@@ -38,8 +38,8 @@ static int read_record(const struct value_context *c, const struct node *in, str
 		return config_no_memory(err);
 	if (in->kind != NODE_MAP)
 		return cell_error_hint(err,
-			node_fail(err, in, "'%s': an entry is %s; it should be a mapping", c->spelling,
-				node_kind_name(in->kind)),
+			node_fail(err, in, "'%s': an entry is %s; it should be a mapping",
+				c->spelling, node_kind_name(in->kind)),
 			"for example: %s", key_types[c->key->type].example);
 	node_place(map, in);
 	for (size_t i = 0; i < in->n_items; i++) {
@@ -61,7 +61,8 @@ static int read_record(const struct value_context *c, const struct node *in, str
 	return 0;
 }
 
-static int check_name(const struct value_context *c, const struct node *item, struct cell_error *err)
+static int check_name(const struct value_context *c, const struct node *item,
+	struct cell_error *err)
 {
 	for (const char *p = item->key; *p; p++)
 		if (iscntrl((unsigned char)*p) || *p == ' ')
