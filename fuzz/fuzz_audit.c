@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_audit.c: a file of the audit log that somebody else wrote: lines, records, filters, export. */
+/* fuzz_audit.c: a file of the audit log that somebody else wrote: lines, records, filters,
+ * export. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_traceparent.c: the header. What is accepted of version 00 is written back as it was, but for unknown flags. */
+/* fuzz_traceparent.c: the header. What is accepted of version 00 is written back as it was, but
+ * for unknown flags. */
 #include <stdlib.h>
 #include <string.h>
 

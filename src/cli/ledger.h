@@ -6,7 +6,8 @@
 #include "server/audit.h"
 #include "server/place.h"
 
-/* The configuration in force and the server's directory; free both (cli_config_freep, place_done). is_made: make the directory. */
+/* The configuration in force and the server's directory; free both (cli_config_freep,
+ * place_done). is_made: make the directory. */
 int cli_place_find(const struct cli *cli, bool is_made, struct cell_config **ret_cfg,
 	struct place *ret, struct cell_error *err);
 /* --since, --until: a time, or how long ago. 0 when not given. */

@@ -53,7 +53,8 @@ static bool is_full(const struct audit *a, int64_t now_ns)
 		       now_ns - a->file_began_ns >= (int64_t)a->settings.file_age_s * NS_PER_S);
 }
 
-/* One call for the whole record. A part that did get there is taken back: the next record must not follow it. */
+/* One call for the whole record. A part that did get there is taken back: the next record must
+ * not follow it. */
 static int append(struct audit *a, const struct buf *line, struct cell_error *err)
 {
 	struct iovec v = {.iov_base = line->data, .iov_len = line->len};
@@ -192,8 +193,8 @@ static int write_anchor(struct audit *a, const struct audit_mark *m, struct cell
 	return r < 0 ? cell_fail_errno(err, -r, "writing %s", AUDIT_ANCHOR) : 0;
 }
 
-/* First the record that says so, then the mark where the chain begins now, then the files: a crash at any point leaves a log
- * that verifies. */
+/* First the record that says so, then the mark where the chain begins now, then the files: a
+ * crash at any point leaves a log that verifies. */
 static int remove_files(struct audit *a, const uint64_t *files, size_t gone, struct cell_error *err)
 {
 	struct audit_mark m = {.seq = files[gone]};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_export.c: records as OCSF 1.3 events, for what collects security events. The whole record goes along under `unmapped`, so that nothing
- * is lost on the way; metadata.uid is its hash.
+ * audit_export.c: records as OCSF 1.3 events, for what collects security events. The whole record
+ * goes along under `unmapped`, so that nothing is lost on the way; metadata.uid is its hash.
  */
 #include <string.h>
 

@@ -13,7 +13,8 @@
 
 #define HASH_HEX  64
 #define NAME_FORM "audit-%020" PRIu64 ".jsonl"
-#define TAIL_LEN  (sizeof ",\"prev\":\"" - 1 + HASH_HEX + sizeof "\",\"hash\":\"" - 1 + HASH_HEX + 2)
+/* ,"prev":"...","hash":"..."} */
+#define TAIL_LEN (9 + HASH_HEX + 10 + HASH_HEX + 2)
 
 void audit_hash(const void *p, size_t n, char out[AUDIT_HASH_TEXT])
 {

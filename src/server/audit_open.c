@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_open.c: taking up a log where the last writer left it. A crash leaves at most the beginning of a record at the end (put
- * aside) and a head that is one record behind (fine). Everything else is a loss that the next record tells of, so that `verify` finds it
- * whatever is written later.
+ * audit_open.c: taking up a log where the last writer left it. A crash leaves at most the
+ * beginning of a record at the end (put aside) and a head that is one record behind (fine).
+ * Everything else is a loss that the next record tells of, so that `verify` finds it whatever is
+ * written later.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,7 +27,8 @@ struct findings {
 	uint64_t unvouched; /* records that a power cut left behind the head */
 };
 
-/* The head is there before the key is: from then on a key without a head means that somebody removed it. */
+/* The head is there before the key is: from then on a key without a head means that somebody
+ * removed it. */
 static int make_key(struct audit *a, const char *path, struct cell_error *err)
 {
 	char text[2 * AUDIT_KEY_BYTES + 2];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit_query.c: records that match; see audit.h. Lines are looked at as bytes first: most are passed over without being parsed. */
+/* audit_query.c: records that match; see audit.h. Lines are looked at as bytes first: most are
+ * passed over without being parsed. */
 #include <fcntl.h>
 #include <string.h>
 

@@ -2,8 +2,9 @@
 /*
  * audit_verify.c: reading the whole chain again; see audit.h.
  *
- * The head is read before and after the records: what it named before must be there, and what stands behind the head of afterwards was
- * not vouched for by the writer, but for the one record it may be about to vouch for.
+ * The head is read before and after the records: what it named before must be there, and what
+ * stands behind the head of afterwards was not vouched for by the writer, but for the one record
+ * it may be about to vouch for.
  */
 #include <fcntl.h>
 #include <inttypes.h>

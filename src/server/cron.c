@@ -186,7 +186,8 @@ static bool moment_of(const struct cron *c, const struct zone *z, int64_t local_
 	int n = zone_moments(z, local_s, at);
 
 	if (n == 0) {
-		/* Skipped by the clock: at the change, unless the schedule is an interval, which simply goes on. */
+		/* Skipped by the clock: at the change, unless the schedule is an interval, which
+		 * simply goes on. */
 		if (c->is_interval || at[0] <= after)
 			return false;
 		*ret = at[0];
@@ -200,8 +201,8 @@ static bool moment_of(const struct cron *c, const struct zone *z, int64_t local_
 	return false;
 }
 
-/* Of all minutes of a local day, the one that comes first: around a change the order of local times is not that of
- * moments. */
+/* Of all minutes of a local day, the one that comes first: around a change the order of local
+ * times is not that of moments. */
 static bool first_of_day(const struct cron *c, const struct zone *z, int64_t midnight,
 	int64_t after, int64_t *ret)
 {
@@ -238,8 +239,8 @@ int cron_next(const struct cron *c, const struct zone *z, int64_t unix_s, int64_
 
 	clock_split(local, &d);
 	d.hour = d.minute = d.second = 0;
-	/* Yesterday too: where the clock was put back over midnight, its minutes come again. And when a day has one, the next day is looked
-	 * at as well. */
+	/* Yesterday too: where the clock was put back over midnight, its minutes come again. And
+	 * when a day has one, the next day is looked at as well. */
 	int64_t midnight = clock_join(&d) - DAY_S, end = midnight + DAYS_AHEAD * DAY_S;
 	for (; midnight < end; midnight += DAY_S) {
 		bool was_found = is_found;
@@ -286,7 +287,8 @@ int cron_due(const struct cron *c, const struct zone *z, int64_t last_s, int64_t
 	int n = 0;
 
 	*ret_dropped = 0;
-	/* Backwards from now, further and further, so that years away cost no more than what is kept. */
+	/* Backwards from now, further and further, so that years away cost no more than what is
+	 * kept. */
 	do {
 		window *= 2;
 		from = now_s - last_s > window ? now_s - window : last_s;

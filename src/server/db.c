@@ -173,7 +173,8 @@ static int check_row(const struct db_row *row, void *user)
 	return 1;
 }
 
-/* SQLite's quick check looks at every page but not at every index entry: fast enough for each start. */
+/* SQLite's quick check looks at every page but not at every index entry: fast enough for each
+ * start. */
 static int check_file(struct db *db, struct cell_error *err)
 {
 	char why[120] = "";
@@ -226,7 +227,8 @@ int db_open_readonly(const char *path, struct db **ret, struct cell_error *err)
 	int r = db_new(path, &db);
 	if (r < 0)
 		return cell_fail(err, CELL_ENOSPACE, -r, "opening the database");
-	/* Not SQLITE_OPEN_READONLY: the write-ahead log of a server that was killed could not be read then. */
+	/* Not SQLITE_OPEN_READONLY: the write-ahead log of a server that was killed could not be
+	 * read then. */
 	r = open_handle(db, err);
 	if (r == 0)
 		r = db_script(db, "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF;", err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.c: see hash.h. The functions of OpenSSL used here are called deprecated because they bypass its providers; that is what
- * they are for. */
+/* hash.c: see hash.h. The functions of OpenSSL used here are called deprecated because they
+ * bypass its providers; that is what they are for. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "server/hash.h"
 

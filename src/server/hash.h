@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hash.h: SHA-256, HMAC and random bytes that cannot fail half-way. OpenSSL's one-call functions allocate, and a digest that was not computed
- * for want of memory looks like one of zeros: two of those are equal, which must never decide who may come in. Nothing here allocates.
+ * hash.h: SHA-256, HMAC and random bytes that cannot fail half-way. OpenSSL's one-call functions
+ * allocate, and a digest that was not computed for want of memory looks like one of zeros: two of
+ * those are equal, which must never decide who may come in. Nothing here allocates.
  */
 #pragma once
 #include <stdbool.h>

@@ -17,8 +17,8 @@ const struct metrics_family ledger_families[LEDGER_METRIC_COUNT] = {
 		"Bytes into cells and out of them.", {"tenant", "backend", "direction"}},
 };
 
-/* Between writing a result and counting it nothing else may be counted: the database remembers the last record that is. One for
- * all ledgers; there is one to a process. */
+/* Between writing a result and counting it nothing else may be counted: the database remembers
+ * the last record that is. One for all ledgers; there is one to a process. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 
 int ledger_intent(struct ledger *l, struct audit_event *event, struct cell_error *err)

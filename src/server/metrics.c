@@ -18,7 +18,8 @@
 
 #define OTHER "other"
 
-/* What a histogram is shown by: upper ends in microseconds. Each is an end of buckets of ours or nearly. */
+/* What a histogram is shown by: upper ends in microseconds. Each is an end of buckets of ours or
+ * nearly. */
 static const uint64_t steps_us[] = {250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000,
 	500000, 1000000, 2500000, 5000000, 10000000, 60000000, 600000000};
 #define STEPS (sizeof steps_us / sizeof steps_us[0])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outbox.h: audit records of programs that are not the server. The log has one writer; `cell token` beside a running server leaves its
- * records in the database, and the server (or whoever opens the log next) writes them down. A crash in between may write one
- * twice, never not at all.
+ * outbox.h: audit records of programs that are not the server. The log has one writer; `cell
+ * token` beside a running server leaves its records in the database, and the server (or whoever
+ * opens the log next) writes them down. A crash in between may write one twice, never not at all.
  */
 #pragma once
 #include "server/audit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_read.c: from the configuration to rules. Keys and words are checked already (core/config); what only matching needs is checked
- * here: patterns, times, zones. */
+/* policy_read.c: from the configuration to rules. Keys and words are checked already
+ * (core/config); what only matching needs is checked here: patterns, times, zones. */
 #include <ctype.h>
 #include <string.h>
 

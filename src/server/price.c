@@ -77,7 +77,8 @@ struct price prices_of(const struct prices *p, const char *backend)
 
 uint64_t price_cost(const struct price *price, const struct usage_total *total)
 {
-	/* 128 bits: no product of two numbers of 64 is lost, and three sums of them fit once divided. */
+	/* 128 bits: no product of two numbers of 64 is lost, and three sums of them fit once
+	 * divided. */
 	unsigned __int128 cost = (unsigned __int128)price->session * total->sessions;
 	unsigned __int128 gib_ms = (unsigned __int128)total->mib_ms * price->gib_second;
 

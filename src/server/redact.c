@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * redact.c: see redact.h. One pass over the text. At each word: is it a name that says secret, followed by a value? Does it
- * look like a credential by itself? What is recognised is replaced up to where its value ends.
+ * redact.c: see redact.h. One pass over the text. At each word: is it a name that says secret,
+ * followed by a value? Does it look like a credential by itself? What is recognised is replaced
+ * up to where its value ends.
  */
 #include "server/redact.h"
 

@@ -221,8 +221,8 @@ static int take_lookup(const struct db_row *row, void *user)
 	return 0;
 }
 
-/* cell_<id>_<secret>, of the right letters; the parts are copied. What is no token becomes one that cannot exist, so that it is looked up
- * and compared all the same. */
+/* cell_<id>_<secret>, of the right letters; the parts are copied. What is no token becomes one
+ * that cannot exist, so that it is looked up and compared all the same. */
 static bool split(const char *text, char id[TOKEN_ID_LEN + 1], char secret[TOKEN_SECRET_LEN + 1])
 {
 	size_t prefix = sizeof TOKEN_PREFIX - 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c: contexts, spans and the queue; see trace.h. The body that is sent is trace_export.c's. */
+/* trace.c: contexts, spans and the queue; see trace.h. The body that is sent is trace_export.c's.
+ * */
 #include "server/trace.h"
 
 #include <errno.h>

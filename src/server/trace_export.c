@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_export.c: spans as the JSON of OTLP/HTTP (opentelemetry-proto, trace service): ids are hex, 64-bit numbers are texts. */
+/* trace_export.c: spans as the JSON of OTLP/HTTP (opentelemetry-proto, trace service): ids are
+ * hex, 64-bit numbers are texts. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage_read.c: adding up what the database holds. Rows come sorted by the name asked for and, within it, by back end, because prices are
- * a back end's.
+ * usage_read.c: adding up what the database holds. Rows come sorted by the name asked for and,
+ * within it, by back end, because prices are a back end's.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zone.c: see zone.h. The table of changes covers the past and some years to come; behind its end the footer's rule goes on, e.g.
- * "CET-1CEST,M3.5.0,M10.5.0/3". Of a version 1 file, which has no footer, the last offset stays.
+ * zone.c: see zone.h. The table of changes covers the past and some years to come; behind its end
+ * the footer's rule goes on, e.g. "CET-1CEST,M3.5.0,M10.5.0/3". Of a version 1 file, which has no
+ * footer, the last offset stays.
  */
 #include "server/zone.h"
 
@@ -223,7 +224,8 @@ int32_t zone_offset(const struct zone *z, int64_t unix_s)
 	return low ? z->offset[low - 1] : z->before;
 }
 
-/* The moment in (from, to] at which the offset stops being what it is at `from`; nothing else changes in between. */
+/* The moment in (from, to] at which the offset stops being what it is at `from`; nothing else
+ * changes in between. */
 static int64_t change_within(const struct zone *z, int64_t from, int64_t to)
 {
 	int32_t before = zone_offset(z, from);
@@ -240,7 +242,8 @@ static int64_t change_within(const struct zone *z, int64_t from, int64_t to)
 
 int zone_moments(const struct zone *z, int64_t local_s, int64_t ret[2])
 {
-	/* No place is further than a day from UTC, and no two changes are that near to each other. */
+	/* No place is further than a day from UTC, and no two changes are that near to each
+	 * other. */
 	int32_t early = zone_offset(z, local_s - DAY_S), late = zone_offset(z, local_s + DAY_S);
 	int64_t a = local_s - early, b = local_s - late;
 	int n = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_server_alloc.c: every allocation of the ledger, the rules and the tokens fails in its turn. Each time the call says so, nothing is
- * left behind, the log still verifies and nobody is let in.
+ * test_server_alloc.c: every allocation of the ledger, the rules and the tokens fails in its
+ * turn. Each time the call says so, nothing is left behind, the log still verifies and nobody is
+ * let in.
  */
 #include "server/clock.h"
 #include "server/cron.h"
@@ -135,7 +136,8 @@ static int use_office(struct office *o, struct cell_error *err)
 
 	int r = details ? ledger_result(&l, &e, err)
 			: cell_fail(err, CELL_ENOSPACE, ENOMEM, "details");
-	/* Reading JSON is left out: jansson 2.14 itself writes through NULL when its buffer cannot grow. */
+	/* Reading JSON is left out: jansson 2.14 itself writes through NULL when its buffer
+	 * cannot grow. */
 	if (r == 0)
 		r = outbox_put(o->db, &e, err);
 	if (r == 0)

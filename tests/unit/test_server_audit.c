@@ -164,7 +164,8 @@ TEST(changing_any_byte_of_a_record_is_found)
 		store(file_at(1), copy, len);
 		copy[i] ^= 1;
 		struct audit_verdict v = verify(false);
-		/* The very last newline is the beginning of a torn record: the head says what is missing. */
+		/* The very last newline is the beginning of a torn record: the head says what is
+		 * missing. */
 		CHECK_(*v.reason, "byte %zu of line %llu: not found", i, (unsigned long long)line);
 		if (i + 1 < len)
 			CHECK_(v.line == line, "byte %zu: line %llu, not %llu (%s)", i,

@@ -165,7 +165,8 @@ static int count_results(json_t *record, const char *line, size_t len, void *use
 	return 0;
 }
 
-/* A server that is killed between a result and the flush counts it when it starts again, and only once. */
+/* A server that is killed between a result and the flush counts it when it starts again, and only
+ * once. */
 TEST(usage_is_exact_when_the_server_is_killed)
 {
 	scratch_make();

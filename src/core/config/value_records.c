@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * value_records.c: values that are records: a list of mappings, or a mapping of names to mappings. What a record may
- * hold is a table of keys like that of the whole configuration; each field is read as a key of its type.
+ * value_records.c: values that are records: a list of mappings, or a mapping of names to
+ * mappings. What a record may hold is a table of keys like that of the whole configuration; each
+ * field is read as a key of its type.
  */
 #include <ctype.h>
 #include <string.h>
