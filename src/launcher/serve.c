@@ -119,6 +119,8 @@ static void kill_cell(struct cell *c)
 	/* pid 1 of a pid namespace takes all others with it, wherever they hid: setsid, double fork */
 	if (c->born.pidfd >= 0)
 		(void)sys_pidfd_signal(c->born.pidfd, SIGKILL);
+	if (c->slot)
+		cgroup_unthrottle(&host.cgroups, &c->slot->cgroup);
 	if (!c->killed_ms)
 		n_dying++;
 	c->killed_ms = now_ms();
