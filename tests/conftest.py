@@ -63,17 +63,19 @@ class Jail:
             os.chown(path, NOBODY, NOBODY)
         return path
 
-    def start(self, *args, **kwargs):
+    def start(self, *args, prefix=(), program=CELL, **kwargs):
+        """prefix: a command that runs the command behind it."""
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         if self.changes_user:
             kwargs |= {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         kwargs.setdefault("env", self.env)
-        return subprocess.Popen([str(CELL), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        return subprocess.Popen([*map(str, prefix), str(program), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=self.workspace, text=True, **kwargs)
 
     def __call__(self, *args, stdin=None, timeout=120, **kwargs):
         begin = time.monotonic()
-        child = self.start(*args, **kwargs, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
+        kwargs["stdin"] = subprocess.PIPE if stdin is not None else subprocess.DEVNULL
+        child = self.start(*args, **kwargs)
         try:
             out, err = child.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -87,11 +89,13 @@ class Jail:
         assert r.code == 0, r
         return r
 
-    def doctor(self):
-        return json.loads(self("doctor", "--json").out)
+    def doctor(self, **kwargs):
+        """What doctor says of the jail."""
+        d = json.loads(self("doctor", "--json", **kwargs).out)
+        return next(b for b in d["backends"] if b["name"] == "jail")
 
     def lacks(self):
-        backend = next(b for b in self.doctor()["backends"] if b["name"] == "jail")
+        backend = self.doctor()
         assert backend["usable"], backend
         return {lack["capability"]: lack for lack in backend["lacks"]}
 

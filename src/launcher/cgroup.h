@@ -96,3 +96,4 @@ unsigned cgroup_parse_controllers(const char *words);
 /* Make `cell` once more: a launcher that left took it away while it was empty. */
 bool cgroup_make_again(struct cgroups *cg, struct cgroup_tree *t);
 extern const char *const cgroup_names[CG_COUNT];
+extern const uint32_t cgroup_bits[CG_COUNT]; /* LAUNCHER_CAN_* */
