@@ -82,6 +82,10 @@ class Jail:
             child.kill()
             out, err = child.communicate()
             pytest.fail(f"cell {args} did not end within {timeout} s: {out[-500:]!r} {err[-500:]!r}")
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
         return Ended(args, child.returncode, out, err, time.monotonic() - begin)
 
     def ok(self, *args, **kwargs):

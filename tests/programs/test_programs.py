@@ -54,6 +54,7 @@ def works_outside(task):
     return None if r.returncode == 0 else "fails outside too: " + (r.stderr.strip().splitlines() or ["?"])[-1][:120]
 
 
+@pytest.mark.slow(900)  # compilers, on a busy machine
 @pytest.mark.parametrize("task", TASKS, ids=lambda t: t.stem)
 def test_it_works_in_a_cell(jail, task):
     why_not = works_outside(task)
