@@ -20,7 +20,7 @@ static json_t *text_of(const char *s)
 	if (j)
 		return j;
 	size_t n = 0;
-	for (; s[n] && n < sizeof clean - 1; n++)
+	for (; n < sizeof clean - 1 && s[n]; n++)
 		clean[n] = (char)((s[n] & 0x80) ? '?' : s[n]);
 	clean[n] = '\0';
 	return json_string(clean);

@@ -100,7 +100,8 @@ static void drop_statements(struct db *db)
 {
 	struct statement *s, *next;
 
-	HASH_ITER (hh, db->statements, s, next) {
+	for (s = db->statements; s; s = next) {
+		next = s->hh.next;
 		HASH_DEL(db->statements, s);
 		(void)sqlite3_finalize(s->stmt);
 		free(s);

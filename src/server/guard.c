@@ -32,6 +32,7 @@ int guard_settings_new(struct cell_config *cfg, struct guard_settings **ret, str
 {
 	const struct node *url = setting(cfg, "server.guard.url");
 	const char *token = setting_text(cfg, "server.guard.token", NULL);
+	auto_(freep) struct guard_settings *g = NULL;
 
 	*ret = NULL;
 	if (!url)
@@ -41,7 +42,7 @@ int guard_settings_new(struct cell_config *cfg, struct guard_settings **ret, str
 			node_fail(err, url, "'server.guard.url' takes a URL, not %s",
 				QUOTE(url->text)),
 			"it begins with http:// or https://");
-	auto_(freep) struct guard_settings *g = calloc(1, sizeof *g);
+	g = calloc(1, sizeof *g);
 	if (!g)
 		return config_no_memory(err);
 	g->url = strdup(url->text);

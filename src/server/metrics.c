@@ -72,7 +72,8 @@ void metrics_free(struct metrics *m)
 	if (!m)
 		return;
 	for (size_t i = 0; i < m->n; i++) {
-		HASH_ITER (hh, m->families[i].series, s, next) {
+		for (s = m->families[i].series; s; s = next) {
+			next = s->hh.next;
 			HASH_DEL(m->families[i].series, s);
 			free(s);
 		}
@@ -239,7 +240,8 @@ static int add_family(struct buf *out, const struct family *f)
 		r = add_escaped(out, f->about->help);
 	if (r == 0)
 		r = buf_addf(out, "\n# TYPE %s %s\n", f->about->name, types[f->about->type]);
-	HASH_ITER (hh, f->series, s, next) {
+	for (s = f->series; s; s = next) {
+		next = s->hh.next;
 		if (r < 0)
 			break;
 		if (f->about->type == METRICS_SECONDS) {

@@ -95,11 +95,11 @@ static int load_limits(struct quota *q, struct cell_config *cfg)
 		"server.quotas.memory", "server.quotas.storage", "server.quotas.streams",
 		"server.quotas.execs_per_minute"};
 	const struct node *tenants = setting(cfg, "server.tenants");
-	struct party *p, *next;
+	struct party *p;
 
 	for (int i = 0; i < QUOTA_COUNT; i++)
 		q->limits.of[i] = setting_number(cfg, keys[i], NONE);
-	HASH_ITER (hh, q->parties, p, next)
+	for (p = q->parties; p; p = p->hh.next)
 		p->has_limits = false;
 	for (size_t i = 0; tenants && i < tenants->n_items; i++) {
 		p = party_of(q, tenants->items[i]->key);
@@ -127,11 +127,13 @@ void quota_free(struct quota *q)
 
 	if (!q)
 		return;
-	HASH_ITER (hh, q->parties, p, next_p) {
+	for (p = q->parties; p; p = next_p) {
+		next_p = p->hh.next;
 		HASH_DEL(q->parties, p);
 		free(p);
 	}
-	HASH_ITER (hh, q->holds, h, next_h) {
+	for (h = q->holds; h; h = next_h) {
+		next_h = h->hh.next;
 		HASH_DEL(q->holds, h);
 		free(h);
 	}

@@ -69,7 +69,8 @@ static void forget_pending(struct usage *u)
 {
 	struct pending *p, *next;
 
-	HASH_ITER (hh, u->pending, p, next) {
+	for (p = u->pending; p; p = next) {
+		next = p->hh.next;
 		HASH_DEL(u->pending, p);
 		free(p);
 	}
@@ -182,7 +183,8 @@ static int write_all(struct usage *u, struct cell_error *err)
 	struct pending *p, *next;
 	int r = 0;
 
-	HASH_ITER (hh, u->pending, p, next) {
+	for (p = u->pending; p; p = next) {
+		next = p->hh.next;
 		r = write_row(u, p, err);
 		if (r < 0)
 			return r;
