@@ -133,7 +133,7 @@ static bool decide_keeping(struct http_exchange *x)
 {
 	struct http_conn *c = x->c;
 
-	if (c->s->is_draining || c->is_input_dead || c->is_eof)
+	if (c->s->is_draining || c->is_input_dead)
 		c->is_keeping = false;
 	if (!x->is_complete) {
 		/* The rest of a body nobody reads is only worth swallowing when it is small. */
