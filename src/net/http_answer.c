@@ -163,7 +163,7 @@ static int build_head(struct http_server *s, struct http_exchange *x, const char
 	(void)buf_addz(b, server_date_line(s));
 	if (request_id)
 		add_line(b, "X-Request-Id: ", request_id);
-	if (p->type)
+	if (p->type && net_is_field_value(p->type, strlen(p->type))) /* it may come from a client */
 		add_line(b, "Content-Type: ", p->type);
 	if (p->length >= 0) {
 		(void)buf_addz(b, "Content-Length: ");

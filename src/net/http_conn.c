@@ -667,7 +667,8 @@ void conn_exchange_over(struct http_conn *c)
 
 	if (c->phase == CONN_CLOSED) {
 		conn_kick(c);
-	} else if (!c->is_keeping || c->is_input_dead || c->phase == CONN_RAW) {
+	} else if (!c->is_keeping || c->is_input_dead || c->phase == CONN_RAW ||
+		   c->s->is_draining) {
 		conn_finish(c);
 	} else if (!x->is_complete) {
 		x->mode = BODY_DISCARD;
