@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/filter.h"
 #include "backends/jail/probe.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -171,6 +172,21 @@ static int plan_image(struct plan *p, const struct cell_spec *spec, struct cell_
 	return 0;
 }
 
+static int plan_filter(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	if (!spec->seccomp)
+		return 0;
+	if (jail_filter_is_builtin(spec->seccomp)) {
+		p->rq.texts[LAUNCHER_TEXT_PROFILE] = spec->seccomp;
+		return 0;
+	}
+	int fd = jail_filter_compile(spec->seccomp, err);
+	if (fd < 0)
+		return fd;
+	p->rq.filter_fd = p->opened[p->n_opened++] = fd;
+	return 0;
+}
+
 static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
 {
 	struct launcher_head *h = &p->rq.head;
@@ -198,6 +214,8 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 		}
 	}
 	r = plan_mounts(p, spec, err);
+	if (r == 0)
+		r = plan_filter(p, spec, err);
 	return r < 0 ? r : plan_limits(p, spec, err);
 }
 
