@@ -147,6 +147,8 @@ static const char *take_fds(const struct launcher_head *h, struct taken *t,
 		return "an fd is named twice or did not come";
 	if (!is_create && t->n_taken != (h->op == LAUNCHER_HELLO ? 2 : 1))
 		return "fds without a cell to make";
+	if ((h->flags & LAUNCHER_DISK_ON_IMAGE) && ret->scratch_fd < 0)
+		return "an image for scratch space, but none came";
 	if (is_create && ret->slots_fd >= 0)
 		return "a directory of locks again";
 	return NULL;

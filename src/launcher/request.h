@@ -40,7 +40,7 @@ enum launcher_flags {
 	LAUNCHER_TRIAL = 1 << 3,       /* go all the way but the last step: exit instead of exec */
 	LAUNCHER_BEST_EFFORT = 1 << 4, /* leave out limits that cannot be enforced */
 	LAUNCHER_DEDICATED = 1 << 5,   /* CPUs of its own */
-	LAUNCHER_DISK_ON_IMAGE = 1 << 6, /* scratch_fd is a directory for what the cell writes */
+	LAUNCHER_DISK_ON_IMAGE = 1 << 6, /* scratch_fd is an ext4 image, not a directory */
 	LAUNCHER_FLAGS_ALL = (1 << 7) - 1
 };
 
@@ -66,7 +66,7 @@ struct launcher_head {
 	uint16_t hold_fd;      /* a lock that lasts as long as the cell, e.g. on its image */
 	uint16_t workspace_fd; /* none: a private one */
 	uint16_t filter_fd;    /* struct sock_filter[]: a syscall filter instead of PROFILE */
-	uint16_t scratch_fd;   /* directory on disk for what the cell writes; none: memory */
+	uint16_t scratch_fd;   /* empty directory, or image, for what it writes; none: memory */
 	uint16_t slots_fd;     /* HELLO: directory for the locks on numbers of cells */
 	uint32_t owner_uid,
 		owner_gid; /* whom files in workspace and mounts belong to on the host */
@@ -147,6 +147,7 @@ enum launcher_answer {
 	X(ROOT, "mount the root tree")                \
 	X(OVERLAY, "mount an overlay over the image") \
 	X(SCRATCH, "mount the private file system")   \
+	X(DISK, "mount the scratch space on disk")    \
 	X(PROC, "mount /proc")                        \
 	X(DEV, "mount /dev")                          \
 	X(WORKSPACE, "mount the workspace")           \

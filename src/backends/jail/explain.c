@@ -104,6 +104,15 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 			set(fix, "choose a target below a directory that the image does not have, "
 				 "such as /data");
 		break;
+	case LAUNCHER_STEP_DISK:
+		if (e == ENOENT || e == EACCES || e == EPERM || e == ENXIO)
+			set(fix, "loop devices are needed: as root `modprobe loop`, in a container "
+				 "give it /dev/loop-control and /dev/loop*; or use --scratch "
+				 "memory");
+		else if (e == ENODEV)
+			set(fix,
+				"the kernel has no ext4: `modprobe ext4`, or use --scratch memory");
+		break;
 	case LAUNCHER_STEP_OVERLAY:
 		set(fix, "overlays in user namespaces need Linux 5.11, idmapped ones 5.19");
 		break;

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/disk.h"
 #include "backends/jail/filter.h"
 #include "backends/jail/probe.h"
 #include "base/cleanup.h"
@@ -22,6 +23,7 @@
 #define CREATE_TIMEOUT_MS 30000
 #define END_TIMEOUT_MS	  30000
 #define MOUNTS_MAX	  LAUNCHER_MAX_MOUNTS
+#define DEFAULT_DISK	  (UINT64_C(1) << 30) /* as in memory */
 
 struct jail_state {
 	bool is_open;
@@ -187,6 +189,45 @@ static int plan_filter(struct plan *p, const struct cell_spec *spec, struct cell
 	return 0;
 }
 
+/* With root an image of that size; without, a directory, which has none. */
+static int plan_scratch(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	const struct cell_limits *l = &spec->limits;
+	struct launcher_reply hello;
+	int fd;
+
+	p->rq.head.inodes = l->inodes;
+	if (spec->scratch != CELL_SCRATCH_DISK)
+		return 0;
+	int r = jail_client_hello(&hello, err);
+	if (r < 0)
+		return r;
+	if (hello.can & LAUNCHER_IS_ROOTFUL) {
+		fd = jail_disk_make_image(cell_directory_fd(p->c),
+			l->disk_bytes ? l->disk_bytes : DEFAULT_DISK, l->inodes, err);
+		p->rq.head.flags |= LAUNCHER_DISK_ON_IMAGE;
+	} else {
+		if ((l->disk_bytes || l->inodes) && !l->is_best_effort) {
+			r = cell_fail(err, CELL_ENOTSUP, 0,
+				"limits.%s: without root, scratch space on disk is a directory of "
+				"yours and has no size of its own",
+				l->disk_bytes ? "disk" : "inodes");
+			return cell_error_hint(err, r,
+				"use --scratch memory, run as root, or leave the limit out (or use "
+				"--limits best-effort)");
+		}
+		if (l->disk_bytes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+		if (l->inodes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_INODES);
+		fd = jail_disk_make_directory(cell_directory_fd(p->c), "scratch", err);
+	}
+	if (fd < 0)
+		return fd;
+	p->rq.scratch_fd = p->opened[p->n_opened++] = fd;
+	return 0;
+}
+
 static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
 {
 	struct launcher_head *h = &p->rq.head;
@@ -216,6 +257,8 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 	r = plan_mounts(p, spec, err);
 	if (r == 0)
 		r = plan_filter(p, spec, err);
+	if (r == 0)
+		r = plan_scratch(p, spec, err);
 	return r < 0 ? r : plan_limits(p, spec, err);
 }
 
@@ -358,7 +401,8 @@ const struct cell_backend cell_backend_jail = {
 		CAP(HIDE_PROCESSES) | CAP(SYSCALL_FILTER) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
 		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
-		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE),
+		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE) |
+		CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) | CAP(SCRATCH_DISK),
 	.state_size = sizeof(struct jail_state),
 	.probe = jail_probe,
 	.create = jail_create,

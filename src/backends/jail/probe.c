@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/disk.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
@@ -99,6 +100,9 @@ void jail_probe(struct cell_probe *p)
 		cell_probe_lack(p, CELL_CAP_LIMIT_IO,
 			"no cgroup with I/O weights: no disk here has a scheduler that knows them",
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
+	char missing[200];
+	if ((found.can & LAUNCHER_IS_ROOTFUL) && !jail_disk_has_images(missing))
+		cell_probe_lack(p, CELL_CAP_SCRATCH_DISK, missing, "or use --scratch memory");
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
 			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
