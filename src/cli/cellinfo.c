@@ -35,6 +35,12 @@ json_t *cli_cell_json(const struct cell_info *info)
 	json_object_set_new(o, "created_unix_ms", json_integer((json_int_t)info->created_unix_ms));
 	json_object_set_new(o, "labels", labels);
 	cli_json_string(o, "directory", info->directory);
+	if (*info->resources)
+		cli_json_string(o, "resources", info->resources);
+	if (*info->scratch)
+		cli_json_string(o, "scratch", info->scratch);
+	if (*info->seccomp)
+		cli_json_string(o, "seccomp", info->seccomp);
 	return o;
 }
 

@@ -228,6 +228,8 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	/* in its groups before the first instruction of anything that is not ours */
 	if (r == 0)
 		r = cgroup_enter(&slot->cgroup, ret->pid, !is_in_cgroup, f);
+	if (r == 0 && !cgroup_model_enter(&host.cgroups, &slot->cgroup, ret->pid))
+		r = fail(f, LAUNCHER_STEP_CPUS, "leave the CPUs alone that are others'", NULL);
 	if (r == 0)
 		r = map_ids(ret->pid, slot, f);
 	birth_done(&b);

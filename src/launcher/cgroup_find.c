@@ -356,6 +356,7 @@ static void sum_up(struct cgroups *cg)
 				: cg->v1[CG_MEMORY].fd >= 0 &&
 					  faccessat(cg->v1[CG_MEMORY].fd,
 						  "memory.memsw.limit_in_bytes", W_OK, 0) == 0;
+	cgroup_model_find(cg);
 	if ((cg->can & LAUNCHER_CAN_MEMORY) && (cg->has_memsw || !cg->has_swap))
 		cg->can |= LAUNCHER_CAN_SWAP;
 }

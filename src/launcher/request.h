@@ -72,9 +72,12 @@ struct launcher_head {
 		owner_gid; /* whom files in workspace and mounts belong to on the host */
 	/* limits; 0: none */
 	uint64_t memory_bytes, disk_bytes, inodes, file_size_bytes, process_memory_bytes;
+	uint64_t reserve_bytes; /* memory that nobody else may have */
 	uint32_t cpu_millis, pids, files, cpu_time_s, io_weight;
-	uint16_t n_layers; /* of the image, lowest first; none: the host's own programs */
-	uint16_t reserved;
+	uint32_t cpu_weight; /* instead of cpu_millis: 100 is one CPU's worth */
+	uint16_t n_layers;   /* of the image, lowest first; none: the host's own programs */
+	uint16_t n_cpus;     /* DEDICATED: how many */
+	uint32_t reserved;
 };
 
 struct launcher_wire_mount {
@@ -142,6 +145,8 @@ enum launcher_answer {
 	X(SLOT, "take a slot")                        \
 	X(CGROUP, "set up the cgroup")                \
 	X(LIMITS, "set limits")                       \
+	X(CPUS, "reserve CPUs for the cell")          \
+	X(RESERVE, "reserve memory for the cell")     \
 	X(STAGE, "prepare the launcher's own mounts") \
 	X(TEMPLATE, "prepare the root tree")          \
 	X(ROOT, "mount the root tree")                \
@@ -189,6 +194,7 @@ enum launcher_can {
 	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* else only /proc/PID */
 	LAUNCHER_CAN_TIME_NS = 1 << 14,
 	LAUNCHER_CAN_UNIQUE_IDS = 1 << 15,
+	LAUNCHER_CAN_RESERVE = 1 << 16, /* memory */
 };
 
 struct launcher_reply {
@@ -199,7 +205,7 @@ struct launcher_reply {
 	int32_t pid;	   /* READY: as seen from the client's pid namespace, or 0 */
 	int32_t status;	   /* EXITED: as waitid gave it: code << 8 or signal */
 	uint32_t slot;
-	uint32_t can;	       /* CAN; READY: which limits are in force, the first six bits */
+	uint32_t can; /* CAN; READY: which limits are in force, the first six bits and RESERVE */
 	uint32_t oom_kills;    /* EXITED, DONE */
 	uint32_t landlock_abi; /* CAN */
 	char text[200];	       /* FAILED: what exactly; CAN: "limits: ...; kill: ..." */

@@ -102,7 +102,16 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 	struct launcher_head *h = &p->rq.head;
 
 	h->memory_bytes = l->memory_bytes;
-	h->cpu_millis = l->cpu_millis;
+	if (spec->resources == CELL_RESOURCES_BURSTABLE) {
+		uint32_t weight = l->cpu_millis / 10;
+		h->cpu_weight = weight < 1 ? 1 : weight > 10000 ? 10000 : weight;
+	} else if (spec->resources == CELL_RESOURCES_DEDICATED) {
+		h->flags |= LAUNCHER_DEDICATED;
+		h->n_cpus = (uint16_t)(l->cpu_millis / 1000 > 1024 ? 1024 : l->cpu_millis / 1000);
+		h->reserve_bytes = l->memory_bytes;
+	} else {
+		h->cpu_millis = l->cpu_millis;
+	}
 	h->pids = l->pids;
 	h->files = l->files;
 	h->file_size_bytes = l->file_size_bytes;
@@ -267,6 +276,28 @@ static struct jail_state *state_of(struct cell *c)
 	return cell_state(c);
 }
 
+/* With best effort the launcher leaves out what it cannot do, and says what it did. */
+static void note_unenforced(struct plan *p, uint32_t enforced)
+{
+	const struct launcher_head *h = &p->rq.head;
+	const struct {
+		bool is_asked;
+		uint32_t bit;
+		enum cell_cap cap;
+	} limits[] = {
+		{h->memory_bytes, LAUNCHER_CAN_MEMORY, CELL_CAP_LIMIT_MEMORY},
+		{h->cpu_millis || h->cpu_weight, LAUNCHER_CAN_CPU, CELL_CAP_LIMIT_CPUS},
+		{h->pids, LAUNCHER_CAN_PIDS, CELL_CAP_LIMIT_PIDS},
+		{h->io_weight, LAUNCHER_CAN_IO, CELL_CAP_LIMIT_IO},
+		{h->n_cpus, LAUNCHER_CAN_CPUSET, CELL_CAP_DEDICATED},
+		{h->reserve_bytes, LAUNCHER_CAN_RESERVE, CELL_CAP_RESERVED_MEMORY},
+	};
+
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+		if (limits[i].is_asked && !(enforced & limits[i].bit))
+			cell_degrade(p->c, limits[i].cap);
+}
+
 /* guest_options.start: by the launcher. */
 static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
 	struct cell_error *err)
@@ -289,6 +320,7 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 		return r;
 	if (reply.answer != LAUNCHER_READY)
 		return jail_explain(&reply, err);
+	note_unenforced(p, reply.can);
 	*ret_pid = reply.pid;
 	s->control_fd = steal_fd(control);
 	s->is_open = true;
@@ -402,7 +434,8 @@ const struct cell_backend cell_backend_jail = {
 		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
 		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE) |
-		CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) | CAP(SCRATCH_DISK),
+		CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) | CAP(SCRATCH_DISK) | CAP(DEDICATED) |
+		CAP(RESERVED_MEMORY),
 	.state_size = sizeof(struct jail_state),
 	.probe = jail_probe,
 	.create = jail_create,

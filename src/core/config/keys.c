@@ -176,7 +176,7 @@ const struct config_key config_keys[] = {
 		.doc = "bytes the cell may write to disk"},
 	{.path = "limits.inodes",
 		.type = KEY_INT,
-		.min = 16,
+		.min = 1,
 		.max = UINT64_C(1) << 32,
 		TO(U64, limits.inodes),
 		.doc = "files and directories the cell may make"},
