@@ -35,6 +35,13 @@ static const char *text_of(const struct cell *c, const char *key)
 	return text ? text : "";
 }
 
+static const char *note_of(const struct cell *c, const char *key)
+{
+	const char *text = cell_note(c, key);
+
+	return text ? text : "";
+}
+
 static int to_info(const struct look *l, cell_info_fn fn, void *user)
 {
 	const struct cell *c = l->c;
@@ -56,6 +63,10 @@ static int to_info(const struct look *l, cell_info_fn fn, void *user)
 		.resources = text_of(c, "resources"),
 		.scratch = text_of(c, "scratch"),
 		.seccomp = text_of(c, "seccomp"),
+		.image = note_of(c, "image"),
+		.image_entrypoint = note_of(c, "image_entrypoint"),
+		.image_cmd = note_of(c, "image_cmd"),
+		.image_user = note_of(c, "image_user"),
 	};
 	return fn(&info, user);
 }
