@@ -178,3 +178,31 @@ def test_without_a_delegated_cgroup_the_models_are_refused_or_reported(user_jail
     user_jail.fails("run", "--resources", "burstable", "--", "true", says=["limits.cpus"])
     r = user_jail.ok("--json", "run", "--resources", "dedicated", "--limits", "best-effort", "--", "true").json
     assert "resources.dedicated" in r["degraded"]
+
+
+def test_a_share_of_the_disk_is_set_or_refused_or_reported(root_jail):
+    schedulers = [p.read_text() for p in Path("/sys/block").glob("*/queue/scheduler") if "/loop" not in str(p)]
+    if root_jail.has("limits.io"):
+        assert any(word in s for s in schedulers for word in ("[bfq]", "[cfq]")) or "enable=1" in "".join(
+            p.read_text() for p in Path("/sys/fs/cgroup").glob("io.cost.qos")), "a weight nobody looks at is no promise"
+        root_jail.ok("create", "--io-weight", "50", "slow")
+        pid = guest_of(root_jail, "slow")
+        found = {group_file(pid, "blkio", file, "io.weight") for file in ("blkio.bfq.weight", "blkio.weight")}
+        assert found & {"50", "default 50"}, found
+        return
+    root_jail.fails("run", "--io-weight", "50", "--", "true", says=["limits.io", "bfq"])
+    r = root_jail.ok("--json", "run", "--io-weight", "50", "--limits", "best-effort", "--", "true").json
+    assert r["degraded"] == ["limits.io"]
+
+
+def test_best_effort_reports_each_limit_that_is_not_enforced(user_jail):
+    asked = {"memory": "64m", "cpus": "1", "pids": "100", "files": "100", "disk": "10m", "io-weight": "10"}
+    words = {"io-weight": "limits.io"}
+    options = [x for name, value in asked.items() for x in (f"--{name}", value)]
+    missing = sorted(w for name in asked if not user_jail.has(w := words.get(name, f"limits.{name}")))
+    r = user_jail.ok("--json", "run", *options, "--limits", "best-effort", "--", "true").json
+    assert sorted(r.get("degraded", [])) == missing
+    text = user_jail.ok("run", *options, "--limits", "best-effort", "--", "true").errors
+    assert all(word in text for word in missing)
+    if missing:
+        user_jail.fails("run", *options, "--", "true", says=[missing[0].split(".")[0]])
