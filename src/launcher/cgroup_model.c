@@ -172,6 +172,7 @@ bool cgroup_model_enter(struct cgroups *cg, struct cgroup_slot *s, pid_t pid)
 
 	if (s->is_dedicated || !(cg->can & LAUNCHER_CAN_CPUSET) || !cpus_is_any_claimed())
 		return true;
+	cgroup_model_sweep(cg); /* nobody is kept off for the sake of the dead */
 	all_cpus(cg, &all);
 	if (cpus_is_empty(&all) || !cpus_left(&all, &left))
 		return true;

@@ -113,6 +113,8 @@ def test_a_crash_frees_the_cpu(root_jail, role):
         os.kill(child.pid if role == "client" else processes_named("cell-launcher")[0], signal.SIGKILL)
         child.wait(timeout=60)
         wait_until(lambda: not processes_named("cell-"), what="the cell is gone")
+    # whoever comes next finds it free: a cell that asks for nothing too
+    assert numbers(root_jail.ok("run", "--", *ALLOWED).text.split(":")[1].strip()) == os.sched_getaffinity(0)
     assert root_jail.ok("run", "--resources", "dedicated", "--", "true").code == 0
     assert numbers(root_jail.ok("run", "--", *ALLOWED).text.split(":")[1].strip()) == os.sched_getaffinity(0)
 
