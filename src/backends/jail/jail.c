@@ -128,18 +128,20 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 			(unsigned long long)l->memory_bytes);
 		return cell_error_hint(err, r, "give at least 1m; most programs want 16m and more");
 	}
-	if (l->disk_bytes && spec->workspace) {
+	if ((l->disk_bytes || l->inodes) && spec->workspace) {
 		if (!l->is_best_effort) {
 			int r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.disk: what is written to the workspace '%s' goes to the "
-				"host's disk, "
-				"uncounted",
-				spec->workspace);
+				"limits.%s: what is written to the workspace '%s' goes to the "
+				"host's disk, uncounted",
+				l->disk_bytes ? "disk" : "inodes", spec->workspace);
 			return cell_error_hint(err, r,
 				"leave the workspace out (a private one counts), or use --limits "
 				"best-effort to limit the rest");
 		}
-		cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+		if (l->disk_bytes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+		if (l->inodes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_INODES);
 	}
 	if (l->cpu_millis && l->cpu_millis < 10) {
 		int r = cell_fail(err, CELL_EINVAL, 0,
