@@ -118,7 +118,8 @@ static void keep_others_off(struct cgroups *cg)
 		if (leaf < 0)
 			continue;
 		if (is_v2(cg, CG_CPUSET))
-			(void)cgroup_put(leaf, "cpuset.cpus", is_any ? text : "\n");
+			/* all of them by number: a group with processes cannot be made empty again */
+			(void)cgroup_put(leaf, "cpuset.cpus", text);
 		else if (rest >= 0 && is_any)
 			move_all(leaf, rest);
 	}
