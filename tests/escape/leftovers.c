@@ -217,13 +217,11 @@ void escape_leftovers(const char *mode, const char *workspace)
 		"%s is still there, or never was", word);
 	int n = cell_prune(NULL, NULL, NULL);
 	(void)cell_prune(NULL, NULL, NULL);
-	DIR *d = opendir(getenv("CELL_STATE_DIR"));
+	const char *state = getenv("CELL_STATE_DIR");
 	int left = 0;
-	if (d)
-		closedir(d);
 	char path[256];
-	(void)snprintf(path, sizeof path, "%s/cells", getenv("CELL_STATE_DIR"));
-	d = opendir(path);
+	(void)snprintf(path, sizeof path, "%s/cells", state ? state : "");
+	DIR *d = opendir(path);
 	for (struct dirent *e; d && (e = readdir(d));)
 		left += e->d_name[0] != '.' || strlen(e->d_name) > 2;
 	if (d)
