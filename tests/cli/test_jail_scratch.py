@@ -175,7 +175,9 @@ def test_nothing_is_left_of_a_named_cell_whose_guest_was_killed(jail):
     if jail.is_root:
         needs_images(jail)
     jail.ok("create", "--scratch", "disk", "web")
-    os.kill(end_of(jail, "guest", None), signal.SIGKILL)
+    guest = end_of(jail, "guest", None)
+    os.kill(guest, signal.SIGKILL)
+    wait_until(lambda: guest not in descendants(), what="the guest is gone")  # its mounts go before it does
     wait_until(lambda: not loops(jail), what="the loop device is free")
     jail.ok("prune")
     assert not list((jail.state / "cells").iterdir())
