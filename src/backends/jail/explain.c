@@ -124,6 +124,25 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 			set(fix, "choose a target below a directory that the image does not have, "
 				 "such as /data");
 		break;
+	case LAUNCHER_STEP_CPUS:
+		if (e == EAGAIN)
+			set(fix, "destroy a cell with CPUs of its own, ask for fewer (--cpus), or "
+				 "use --resources burstable");
+		break;
+	case LAUNCHER_STEP_RESERVE:
+		if (e == ENOMEM)
+			set(fix, "most of the machine's memory is reserved already: ask for less "
+				 "(--memory), or destroy a cell that has some");
+		break;
+	case LAUNCHER_STEP_DISK:
+		if (e == ENOENT || e == EACCES || e == EPERM || e == ENXIO)
+			set(fix, "loop devices are needed: as root `modprobe loop`, in a container "
+				 "give it /dev/loop-control and /dev/loop*; or use --scratch "
+				 "memory");
+		else if (e == ENODEV)
+			set(fix,
+				"the kernel has no ext4: `modprobe ext4`, or use --scratch memory");
+		break;
 	case LAUNCHER_STEP_OVERLAY:
 		set(fix, "overlays in user namespaces need Linux 5.11, idmapped ones 5.19");
 		break;
@@ -146,6 +165,7 @@ static enum cell_code code_of(const struct launcher_reply *r)
 	case LAUNCHER_STEP_REQUEST:
 		return CELL_EINTERNAL;
 	case LAUNCHER_STEP_SLOT:
+	case LAUNCHER_STEP_CPUS:
 		return r->sys_errno == EAGAIN ? CELL_ELIMIT : CELL_EBACKEND;
 	case LAUNCHER_STEP_CGROUP:
 	case LAUNCHER_STEP_WORKSPACE:
