@@ -74,6 +74,8 @@ void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s);
 void cgroup_reset(struct cgroups *cg, struct cgroup_slot *s);
 /* Remove; what is left in it has been killed before. false: something still lives there. */
 bool cgroup_remove(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
+/* Close them, and leave them as they are. */
+void cgroup_let_go(struct cgroup_slot *s);
 /* Groups of a slot that another launcher made. */
 void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
 /* The numbers of all groups there are: fn for each. */

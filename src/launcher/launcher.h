@@ -86,8 +86,9 @@ struct birth {
 
 /* ---- slot.c ---- */
 struct slot *slot_take(struct failure *f);
-/* By number, whoever made it: for REMOVE. NULL with errno EBUSY while its owner lives. */
-struct slot *slot_adopt(uint32_t number, struct failure *f);
+/* The cell of this title in this slot, whoever made it, killed: for REMOVE. NULL when it is not there (any more), or with f when it does
+ * not die. */
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
 /* Does anybody hold it, here or elsewhere? */
 bool slot_is_alive(uint32_t number);
 /* Keep it warm for the next cell, or give it back to the machine. */

@@ -188,7 +188,7 @@ struct slot *slot_take(struct failure *f)
 	return NULL;
 }
 
-struct slot *slot_adopt(uint32_t number, struct failure *f)
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 {
 	for (size_t i = 0; i < n_slots; i++)
 		if (slots[i].is_held && slots[i].number == number)
@@ -196,16 +196,26 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 	struct cgroup_slot groups;
 	cgroup_slot_init(&groups);
 	cgroup_adopt(&host.cgroups, &groups, number);
+	/* asked again with its groups open: a number that went to another cell meanwhile has new ones, and
+	 * killing by these cannot reach it */
+	if (!slot_is_owned_by(number, title)) {
+		cgroup_let_go(&groups);
+		return NULL;
+	}
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
 		cgroup_kill(&host.cgroups, &groups);
 		fd = lock_number(number, true);
-		if (fd >= 0 || errno != EWOULDBLOCK)
+		if (fd >= 0 || errno != EWOULDBLOCK || !slot_is_owned_by(number, title))
 			break;
 		(void)usleep(i < 20 ? 200 : 5000);
 	}
+	if (fd < 0 && errno == EWOULDBLOCK && !slot_is_owned_by(number, title)) {
+		cgroup_let_go(&groups); /* it is gone, and the number somebody else's */
+		return NULL;
+	}
 	if (fd < 0) {
-		(void)cgroup_remove(&host.cgroups, &groups, number);
+		cgroup_let_go(&groups);
 		(void)fail(f, LAUNCHER_STEP_KILL, "wait for the cell's first process to end", NULL);
 		return NULL;
 	}
