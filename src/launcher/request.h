@@ -151,6 +151,7 @@ enum launcher_answer {
 	X(DEV, "mount /dev")                          \
 	X(WORKSPACE, "mount the workspace")           \
 	X(MOUNT, "mount what the spec names")         \
+	X(OWNER, "let the cell have another's files") \
 	X(PIVOT, "change the root")                   \
 	X(NET, "set up the network")                  \
 	X(NESTING, "forbid nested user namespaces")   \
@@ -188,6 +189,11 @@ enum launcher_can {
 	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* else only /proc/PID */
 	LAUNCHER_CAN_TIME_NS = 1 << 14,
 	LAUNCHER_CAN_UNIQUE_IDS = 1 << 15,
+	/* fallbacks keep every wall; without CLONE_INTO above a cell enters its group before it does
+	 * anything, without IDMAP see LAUNCHER_STEP_OWNER */
+	LAUNCHER_CAN_CLONE3 = 1 << 24,
+	LAUNCHER_CAN_OPENAT2 = 1 << 25,
+	LAUNCHER_CAN_CLOSE_RANGE = 1 << 26,
 };
 
 struct launcher_reply {

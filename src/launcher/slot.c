@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/split.h"
 #include "launcher/sys.h"
 
 static struct slot slots[MAX_CELLS];
@@ -287,9 +288,7 @@ static int make_idmap(const struct slot *s, uint32_t uid, uint32_t gid, struct f
 {
 	char text[48], path[48];
 	int pidfd = -1, fd = -1;
-	struct clone3_args a = {
-		.flags = CLONE_NEWUSER | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd};
-	pid_t pid = (pid_t)sys_clone3(&a);
+	pid_t pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
 
 	if (pid < 0)
 		return fail(f, LAUNCHER_STEP_WORKSPACE,
