@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/closefds.h"
 
 #define IMAGE_FD   4
 #define FIRST_FREE 10 /* fds of the parent are moved up to here, out of the child's way */
@@ -91,9 +92,7 @@ IN_CHILD static int run_child(void *arg)
 		c->error = errno;
 		_exit(127);
 	}
-	if (syscall(SYS_close_range, IMAGE_FD + 1, ~0U, 0) < 0)
-		for (int fd = IMAGE_FD + 1; fd < 65536; fd++)
-			(void)close(fd);
+	close_fds(IMAGE_FD + 1, ~0u);
 	reset_signals();
 	(void)execveat(IMAGE_FD, "", s->argv, s->envp, AT_EMPTY_PATH);
 	c->error = errno;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "launcher/fds.h"
+#include "base/closefds.h"
 #include "launcher/launcher.h"
 #include "launcher/masks.h"
 #include "launcher/mount.h"
@@ -334,8 +334,8 @@ static int hand_over(struct birth *b, struct failure *f)
 		if (high[i] >= (int)top)
 			top = (unsigned)high[i] + 1;
 	}
-	fds_close(top, ~0u);
-	fds_close(0, FIRST_HIGH_FD - 1);
+	close_fds(top, ~0u);
+	close_fds(0, FIRST_HIGH_FD - 1);
 	b->go_fd = high[5];
 	if (open("/dev/null", O_RDWR) != 0 || dup2(0, 1) != 1 || dup2(0, 2) != 2)
 		return fail(f, LAUNCHER_STEP_FDS, "open", "/dev/null");
@@ -343,7 +343,7 @@ static int hand_over(struct birth *b, struct failure *f)
 		if (high[i] >= 0 && dup3(high[i], to[i], to[i] >= FD_GUEST ? O_CLOEXEC : 0) < 0)
 			return fail(f, LAUNCHER_STEP_FDS, "place", NULL);
 	b->go_fd = FD_GO;
-	fds_close(FD_CONTROL + 1, ~0u);
+	close_fds(FD_CONTROL + 1, ~0u);
 	return 0;
 }
 

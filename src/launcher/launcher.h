@@ -7,7 +7,7 @@
  *	slot.c    what a cell holds exclusively: a number, ids, cgroups
  *	stage.c   the launcher's own mount namespace and the root template
  *	spare.c   network, ipc and host name namespaces made ahead
- *	features.c, split.c, fds.c  what this kernel has, and what is done where it has less
+ *	features.c, split.c  what this kernel has, and what is done where it has less
  *	mount.c, mount_classic.c, submounts.c  mounting, by new calls and by old
  *	birth.c   from a request to a running guest: the launcher's half
  *	inside.c  the first process's half: mounts

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "launcher/fds.h"
+#include "base/closefds.h"
 #include "launcher/features.h"
 #include "launcher/launcher.h"
 #include "launcher/serve.h"
@@ -131,7 +131,7 @@ int main(void)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		(void)dup2(null, fd);
-	fds_close(LAUNCHER_SOCKET_FD + 1, ~0u);
+	close_fds(LAUNCHER_SOCKET_FD + 1, ~0u);
 	(void)fcntl(LAUNCHER_SOCKET_FD, F_SETFD, FD_CLOEXEC);
 	(void)prctl(PR_SET_NAME, "cell-launcher");
 	(void)setsid(); /* Ctrl-C in the client's terminal is for the client */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fds.h: letting go of file descriptors. */
+/* closefds.h: letting go of file descriptors, also between fork and exec: no allocation, no locks. */
 #pragma once
 
 /* Close every open one from first to last (~0u: all there are), in one call where there is one. */
-void fds_close(unsigned first, unsigned last);
+void close_fds(unsigned first, unsigned last);
