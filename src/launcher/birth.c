@@ -173,7 +173,7 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	r = spare_ready(f);
 	if (r == 0)
 		r = choose_ids(&b, f);
-	if (r == 0 && mount_is_classic() && classic_reserve(rq->n_layers + rq->n_mounts + 1) < 0)
+	if (r == 0 && mount_is_classic() && classic_reserve(rq->n_layers + rq->n_mounts + 2) < 0)
 		r = fail(f, LAUNCHER_STEP_ROOT, "make places for mounts", NULL);
 	if (r == 0 && !rq->n_layers && !mount_is_classic())
 		r = (b.root_fd = stage_clone_host(f)) < 0 ? -1 : 0;

@@ -265,7 +265,7 @@ static int enter_root(int root, bool is_read_only, struct failure *f)
 static int take_trees(struct birth *b, struct failure *f)
 {
 	const struct launcher_request *rq = b->rq;
-	int *fds[LAUNCHER_MAX_LAYERS + LAUNCHER_MAX_MOUNTS + 1];
+	int *fds[LAUNCHER_MAX_LAYERS + LAUNCHER_MAX_MOUNTS + 2];
 	size_t n = 0;
 
 	for (size_t i = 0; i < rq->n_layers; i++)
@@ -274,6 +274,8 @@ static int take_trees(struct birth *b, struct failure *f)
 		fds[n++] = &b->mount_fds[i];
 	if (b->workspace_fd >= 0)
 		fds[n++] = &b->workspace_fd;
+	if (b->scratch_fd >= 0)
+		fds[n++] = &b->scratch_fd;
 	if (classic_born() < 0)
 		return fail(f, LAUNCHER_STEP_ROOT, "find the copies", NULL);
 	for (size_t i = 0; i < n; i++) {

@@ -37,7 +37,6 @@ struct host {
 	bool has_idmap;			 /* idmapped mounts, and ids to map to */
 	bool has_clone3, has_clone_into; /* the latter: born in its cgroup */
 	bool has_openat2, has_close_range;
-	bool has_time_ns;
 	bool may_exempt_oom; /* CAP_SYS_RESOURCE */
 	bool has_full_proc;  /* may mount the whole of /proc, not only /proc/PID */
 	bool has_overlay;

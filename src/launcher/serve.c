@@ -199,7 +199,6 @@ static uint32_t what_we_can(void)
 	if (!host.has_clone_into)
 		can &= ~(uint32_t)LAUNCHER_CAN_CLONE_INTO;
 	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
-	can |= host.has_time_ns ? LAUNCHER_CAN_TIME_NS : 0;
 	return can;
 }
 
