@@ -381,6 +381,16 @@ void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number)
 			s->v1_fd[i] = openat(cg->v1[i].fd, name, flags);
 }
 
+void cgroup_close(struct cgroup_slot *s)
+{
+	if (s->v2_fd >= 0)
+		close(s->v2_fd);
+	for (int i = 0; i < CG_COUNT; i++)
+		if (s->v1_fd[i] >= 0)
+			close(s->v1_fd[i]);
+	cgroup_slot_init(s);
+}
+
 static void each_in(struct cgroup_tree *t, void (*fn)(uint32_t number))
 {
 	int copy = t->fd < 0 ? -1 : openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -91,8 +91,9 @@ struct birth {
 
 /* ---- slot.c ---- */
 struct slot *slot_take(struct failure *f);
-/* By number, whoever made it: for REMOVE. NULL with errno EBUSY while its owner lives. */
-struct slot *slot_adopt(uint32_t number, struct failure *f);
+/* By number, whoever made it, after killing what lives there: for REMOVE. NULL without a failure when the
+ * number is not that title's any more. */
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
 /* Keep it warm for the next cell, or give it back to the machine. */
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);

@@ -187,7 +187,7 @@ enum launcher_can {
 	LAUNCHER_CAN_OOM_EXEMPT = 1 << 11,
 	LAUNCHER_IS_ROOTFUL = 1 << 12,
 	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* else only /proc/PID */
-	LAUNCHER_CAN_TIME_NS = 1 << 14, /* never: it would hide nothing, see ARCHITECTURE.md */
+	LAUNCHER_CAN_TIME_NS = 1 << 14,	  /* never: it would hide nothing, see ARCHITECTURE.md */
 	LAUNCHER_CAN_UNIQUE_IDS = 1 << 15,
 	/* fallbacks keep every wall; without CLONE_INTO above a cell enters its group before it does
 	 * anything, without IDMAP see LAUNCHER_STEP_OWNER */

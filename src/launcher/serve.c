@@ -255,7 +255,7 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 			return;
 		}
 	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-		struct slot *s = slot_adopt(rq->head.slot, &f);
+		struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
 		if (s)
 			slot_free(s);
 	}

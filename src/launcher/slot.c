@@ -177,7 +177,7 @@ struct slot *slot_take(struct failure *f)
 	return NULL;
 }
 
-struct slot *slot_adopt(uint32_t number, struct failure *f)
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 {
 	for (size_t i = 0; i < n_slots; i++)
 		if (slots[i].is_held && slots[i].number == number)
@@ -187,6 +187,12 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 	cgroup_adopt(&host.cgroups, &groups, number);
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
+		/* the groups were opened before: if the number is still that cell's, they are too. A
+		 * later cell with the number has others, under the same names */
+		if (!slot_is_owned_by(number, title)) {
+			cgroup_close(&groups);
+			return NULL;
+		}
 		cgroup_kill(&host.cgroups, &groups);
 		fd = lock_number(number, true);
 		if (fd >= 0 || errno != EWOULDBLOCK)

@@ -25,7 +25,7 @@
 
 /* What Linux has got since 5.2 that the jail uses when it is there. */
 static const char all_new[] = "open_tree,move_mount,fsopen,fsconfig,fsmount,mount_setattr,clone3,"
-			      "openat2,close_range";
+			      "openat2,close_range,pidfd_open";
 static const char new_mounts[] = "open_tree,move_mount,fsopen,fsconfig,fsmount,mount_setattr";
 
 static struct {
