@@ -3,7 +3,6 @@
 #include "launcher/split.h"
 
 #include <errno.h>
-#include <limits.h>
 
 #include "launcher/sys.h"
 
@@ -11,14 +10,14 @@ static bool has_clone3, has_cgroup;
 
 void split_probe(bool *ret_has_clone3, bool *ret_has_cgroup)
 {
-	/* no such group: a kernel that knows the flag says so (EBADF), another knows not the flag */
-	struct clone3_args a = {.flags = CLONE_INTO_CGROUP, .cgroup = INT_MAX};
+	/* no such signal, so it never succeeds: EINVAL. A kernel that does not know the last field finds
+	 * it set and says E2BIG before it looks at anything (Linux before 5.7). ENOSYS before 5.3, and by
+	 * the filters of containers, which cannot look at its flags; EPERM by old ones */
+	struct clone3_args a = {.exit_signal = 255, .cgroup = 1};
 
-	/* too small to be valid: EINVAL where there is the call; ENOSYS before Linux 5.3, and by the
-	 * filters of containers, which cannot look at its flags; EPERM by old ones */
 	errno = 0;
-	has_clone3 = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM;
-	has_cgroup = has_clone3 && sys_clone3(&a) < 0 && errno == EBADF; /* Linux 5.7 */
+	has_clone3 = sys_clone3(&a) < 0 && (errno == EINVAL || errno == E2BIG);
+	has_cgroup = has_clone3 && errno == EINVAL;
 	*ret_has_clone3 = has_clone3;
 	*ret_has_cgroup = has_cgroup;
 }
