@@ -2,9 +2,6 @@
 /* features.c: see features.h. Never by the kernel's version: containers' filters hide calls that are there. */
 #include "launcher/features.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
 #include "launcher/split.h"
@@ -20,14 +17,10 @@ static bool has_openat2(void)
 void features_find(void)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */);
-	char line[64];
 
 	host.landlock_abi = abi > 0 ? (int)abi : 0;
 	split_probe(&host.has_clone3, &host.has_clone_into);
 	host.has_openat2 = has_openat2();
 	host.has_close_range = sys_close_range(~0u, ~0u, 0) == 0;
 	host.has_full_proc = true; /* tried by the first cell that needs it */
-	auto_file FILE *f = fopen("/proc/filesystems", "re");
-	while (f && fgets(line, sizeof line, f))
-		host.has_overlay |= !strcmp(line, "nodev\toverlay\n");
 }

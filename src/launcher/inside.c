@@ -123,6 +123,21 @@ static int mount_overlay(const struct birth *b, int scratch, struct failure *f)
 	return steal_fd(root);
 }
 
+/* Can images be had? Only a mount in a cell's own user namespace tells: Linux before 5.11 has overlays and
+ * does not allow them there. */
+static bool try_overlay(int scratch)
+{
+	const char options[] = "lowerdir=0:1,upperdir=upper,workdir=work,userxattr";
+
+	bool is_good =
+		mkdirat(scratch, "trial", 0700) == 0 && fchdir(scratch) == 0 &&
+		chdir("trial") == 0 && mkdir("upper", 0755) == 0 && mkdir("work", 0700) == 0 &&
+		mkdir("0", 0755) == 0 && mkdir("1", 0755) == 0 &&
+		mount("cell", "/" STAGE_LOWER, "overlay", MS_NOSUID | MS_NODEV, options) == 0 &&
+		umount2("/" STAGE_LOWER, MNT_DETACH) == 0;
+	return chdir("/") == 0 && is_good;
+}
+
 static int take_entry(int from, int to, const char *name)
 {
 	struct stat st;
@@ -305,6 +320,8 @@ static int build(struct birth *b, struct failure *f)
 	if (mount_is_classic() && take_trees(b, f) < 0)
 		return -1;
 	auto_fd int scratch = mount_scratch(b, f);
+	b->has_overlay =
+		scratch >= 0 && (b->rq->head.flags & LAUNCHER_TRIAL) && try_overlay(scratch);
 	auto_fd int root = scratch < 0 ? -1 : mount_root(b, scratch, f);
 	if (root < 0)
 		return -1;
@@ -404,7 +421,8 @@ static void say_ready(const struct birth *b)
 		.answer = LAUNCHER_READY,
 		.pid = b->go.pid,
 		.slot = b->go.slot,
-		.can = b->go.enforced | (b->has_full_proc ? LAUNCHER_CAN_FULL_PROC : 0)};
+		.can = b->go.enforced | (b->has_full_proc ? LAUNCHER_CAN_FULL_PROC : 0) |
+		       (b->has_overlay ? LAUNCHER_CAN_OVERLAY : 0)};
 	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
 	(void)send(FD_GO, "x", 1, MSG_NOSIGNAL);

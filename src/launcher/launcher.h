@@ -39,7 +39,6 @@ struct host {
 	bool has_openat2, has_close_range;
 	bool may_exempt_oom; /* CAP_SYS_RESOURCE */
 	bool has_full_proc;  /* may mount the whole of /proc, not only /proc/PID */
-	bool has_overlay;
 	int landlock_abi;
 	uid_t uid; /* the launcher's, in the namespace it was started in */
 	gid_t gid;
@@ -87,6 +86,7 @@ struct birth {
 	int scratch_fd; /* detached tree of the disk directory; -1: memory */
 	int oom_fd;
 	bool has_full_proc; /* found while mounting it */
+	bool has_overlay;   /* TRIAL: one could be mounted */
 };
 
 /* ---- slot.c ---- */

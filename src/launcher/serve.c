@@ -198,7 +198,6 @@ static uint32_t what_we_can(void)
 	can |= host.has_close_range ? LAUNCHER_CAN_CLOSE_RANGE : 0;
 	if (!host.has_clone_into)
 		can &= ~(uint32_t)LAUNCHER_CAN_CLONE_INTO;
-	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
 	return can;
 }
 

@@ -50,7 +50,7 @@ static void look(void)
 	found.pid = getpid();
 	found.uid = geteuid();
 	found.is_usable = r == 0 && trial.answer == LAUNCHER_READY;
-	found.can = hello.can | (trial.can & LAUNCHER_CAN_FULL_PROC);
+	found.can = hello.can | (trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	if (found.is_usable)
 		return;
 	if (hello.answer == LAUNCHER_FAILED)
@@ -101,6 +101,7 @@ void jail_probe(struct cell_probe *p)
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
-			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
-				"as root: modprobe overlay");
+			cell_probe_lack(p, images[i],
+				"no overlay can be mounted in a user namespace here",
+				"use Linux 5.11 or later; as root: modprobe overlay");
 }
