@@ -74,10 +74,10 @@ void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s);
 void cgroup_reset(struct cgroups *cg, struct cgroup_slot *s);
 /* Remove; what is left in it has been killed before. false: something still lives there. */
 bool cgroup_remove(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
-/* Close them, and leave them as they are. */
-void cgroup_let_go(struct cgroup_slot *s);
 /* Groups of a slot that another launcher made. */
 void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
+/* Let go of the fds, and of nothing else. */
+void cgroup_close(struct cgroup_slot *s);
 /* The numbers of all groups there are: fn for each. */
 void cgroup_each(struct cgroups *cg, void (*fn)(uint32_t number));
 void cgroup_done(struct cgroups *cg);

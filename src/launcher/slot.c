@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/split.h"
 #include "launcher/sys.h"
 
 static struct slot slots[MAX_CELLS];
@@ -196,26 +197,22 @@ struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 	struct cgroup_slot groups;
 	cgroup_slot_init(&groups);
 	cgroup_adopt(&host.cgroups, &groups, number);
-	/* asked again with its groups open: a number that went to another cell meanwhile has new ones, and
-	 * killing by these cannot reach it */
-	if (!slot_is_owned_by(number, title)) {
-		cgroup_let_go(&groups);
-		return NULL;
-	}
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
+		/* the groups were opened before: if the number is still that cell's, they are too. A
+		 * later cell with the number has others, under the same names */
+		if (!slot_is_owned_by(number, title)) {
+			cgroup_close(&groups);
+			return NULL;
+		}
 		cgroup_kill(&host.cgroups, &groups);
 		fd = lock_number(number, true);
-		if (fd >= 0 || errno != EWOULDBLOCK || !slot_is_owned_by(number, title))
+		if (fd >= 0 || errno != EWOULDBLOCK)
 			break;
 		(void)usleep(i < 20 ? 200 : 5000);
 	}
-	if (fd < 0 && errno == EWOULDBLOCK && !slot_is_owned_by(number, title)) {
-		cgroup_let_go(&groups); /* it is gone, and the number somebody else's */
-		return NULL;
-	}
 	if (fd < 0) {
-		cgroup_let_go(&groups);
+		cgroup_close(&groups);
 		(void)fail(f, LAUNCHER_STEP_KILL, "wait for the cell's first process to end", NULL);
 		return NULL;
 	}
@@ -315,9 +312,7 @@ static int make_idmap(const struct slot *s, uint32_t uid, uint32_t gid, struct f
 {
 	char text[48], path[48];
 	int pidfd = -1, fd = -1;
-	struct clone3_args a = {
-		.flags = CLONE_NEWUSER | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd};
-	pid_t pid = (pid_t)sys_clone3(&a);
+	pid_t pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
 
 	if (pid < 0)
 		return fail(f, LAUNCHER_STEP_WORKSPACE,

@@ -54,7 +54,7 @@ static void look(void)
 	found.pid = getpid();
 	found.uid = geteuid();
 	found.is_usable = r == 0 && trial.answer == LAUNCHER_READY;
-	found.can = hello.can | (trial.can & LAUNCHER_CAN_FULL_PROC);
+	found.can = hello.can | (trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	found.hello.can = found.can;
 	if (found.is_usable)
 		return;
@@ -122,6 +122,7 @@ void jail_probe(struct cell_probe *p)
 		cell_probe_lack(p, CELL_CAP_SCRATCH_DISK, missing, "or use --scratch memory");
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
-			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
-				"as root: modprobe overlay");
+			cell_probe_lack(p, images[i],
+				"no overlay can be mounted in a user namespace here",
+				"use Linux 5.11 or later; as root: modprobe overlay");
 }
