@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/disk.h"
 #include "backends/jail/settings.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -53,7 +54,7 @@ static void look(void)
 	found.pid = getpid();
 	found.uid = geteuid();
 	found.is_usable = r == 0 && trial.answer == LAUNCHER_READY;
-	found.can = hello.can | (trial.can & LAUNCHER_CAN_FULL_PROC);
+	found.can = hello.can | (trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	found.hello.can = found.can;
 	if (found.is_usable)
 		return;
@@ -109,8 +110,19 @@ void jail_probe(struct cell_probe *p)
 		cell_probe_lack(p, CELL_CAP_LIMIT_IO,
 			"no cgroup with I/O weights: no disk here has a scheduler that knows them",
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
+	lack_limit(p, LAUNCHER_CAN_CPUSET, CELL_CAP_DEDICATED, "cpuset");
+	if (!(found.can & LAUNCHER_CAN_RESERVE))
+		cell_probe_lack(p, CELL_CAP_RESERVED_MEMORY,
+			"memory can be reserved only by root, with the memory controller of "
+			"cgroup v2",
+			"boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or leave "
+			"limits.memory out: the CPUs can be had");
+	char missing[200];
+	if ((found.can & LAUNCHER_IS_ROOTFUL) && !jail_disk_has_images(missing))
+		cell_probe_lack(p, CELL_CAP_SCRATCH_DISK, missing, "or use --scratch memory");
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
-			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
-				"as root: modprobe overlay");
+			cell_probe_lack(p, images[i],
+				"no overlay can be mounted in a user namespace here",
+				"use Linux 5.11 or later; as root: modprobe overlay");
 }
