@@ -94,6 +94,8 @@ void slot_free(struct slot *s);
 void slot_free_all(void);
 /* Slots that nobody holds any more: free what they left. */
 void slot_sweep(void);
+/* The same for one number; one that is in use is left alone. */
+void slot_sweep_one(uint32_t number);
 /* Whose it is, for REMOVE from another process. */
 void slot_name_owner(struct slot *s, const char *title);
 bool slot_is_owned_by(uint32_t number, const char *title);

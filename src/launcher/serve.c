@@ -253,6 +253,10 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 		struct slot *s = slot_adopt(rq->head.slot, &f);
 		if (s)
 			slot_free(s);
+	} else {
+		/* a cell that was not to be kept leaves no name: what is there is its, or another's
+		 * who holds the lock */
+		slot_sweep_one(rq->head.slot);
 	}
 	if (f.step)
 		answer_failure(control_fd, &f);

@@ -241,7 +241,7 @@ void slot_free_all(void)
 		slot_free(idle[n_idle - 1]);
 }
 
-static void sweep_one(uint32_t number)
+void slot_sweep_one(uint32_t number)
 {
 	if (is_held_by_us(number))
 		return;
@@ -267,9 +267,9 @@ void slot_sweep(void)
 		unsigned long n = strtoul(e->d_name, &end, 10);
 
 		if (end != e->d_name && !*end && n < LAUNCHER_MAX_SLOTS)
-			sweep_one((uint32_t)n);
+			slot_sweep_one((uint32_t)n);
 	}
-	cgroup_each(&host.cgroups, sweep_one);
+	cgroup_each(&host.cgroups, slot_sweep_one);
 }
 
 static int write_proc_file(pid_t pid, const char *name, const char *text)
