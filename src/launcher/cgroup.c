@@ -368,6 +368,16 @@ bool cgroup_remove(struct cgroups *cg, struct cgroup_slot *s, uint32_t number)
 	return is_gone;
 }
 
+void cgroup_let_go(struct cgroup_slot *s)
+{
+	if (s->v2_fd >= 0)
+		close(s->v2_fd);
+	for (int i = 0; i < CG_COUNT; i++)
+		if (s->v1_fd[i] >= 0)
+			close(s->v1_fd[i]);
+	cgroup_slot_init(s);
+}
+
 void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;

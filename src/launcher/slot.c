@@ -176,7 +176,7 @@ struct slot *slot_take(struct failure *f)
 	return NULL;
 }
 
-struct slot *slot_adopt(uint32_t number, struct failure *f)
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 {
 	for (size_t i = 0; i < n_slots; i++)
 		if (slots[i].is_held && slots[i].number == number)
@@ -186,6 +186,14 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 	cgroup_adopt(&host.cgroups, &groups, number);
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
+		/* asked again with the groups open: another may have removed the cell just now, and
+		 * the number have gone to one that must not be killed. A name is there only as long
+		 * as its cell's groups are, so those are its own, or gone and nobody's */
+		if (!slot_is_owned_by(number, title)) {
+			cgroup_let_go(&groups);
+			slot_sweep_one(number);
+			return NULL;
+		}
 		cgroup_kill(&host.cgroups, &groups);
 		fd = lock_number(number, true);
 		if (fd >= 0 || errno != EWOULDBLOCK)
@@ -193,7 +201,7 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 		(void)usleep(i < 20 ? 200 : 5000);
 	}
 	if (fd < 0) {
-		(void)cgroup_remove(&host.cgroups, &groups, number);
+		cgroup_let_go(&groups);
 		(void)fail(f, LAUNCHER_STEP_KILL, "wait for the cell's first process to end", NULL);
 		return NULL;
 	}
