@@ -89,6 +89,8 @@ struct slot *slot_take(struct failure *f);
 /* By number, whoever made it: for REMOVE. NULL without failure when it is no longer the cell's of this
  * title, or never was: a cell that is not kept leaves no title. What nobody holds is swept then. */
 struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
+/* Does anybody hold it, here or elsewhere? */
+bool slot_is_alive(uint32_t number);
 /* Keep it warm for the next cell, or give it back to the machine. */
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);
