@@ -282,6 +282,28 @@ def cpus_are_limited():
 
 
 @needs_groups
+def a_dedicated_cpu_is_its_cell_s_alone():
+    words = ["--resources", "dedicated", "--cpus", "1", *(["--memory", "64m"] if IS_ROOT else [])]  # reserving it is root's
+    refused = cell("run", *words, "--", "true")
+    if refused.returncode == 125 and MODE not in ("cgroup2-root", "cgroup2-root-in-the-root-group"):
+        assert "resources." in refused.stderr, refused
+        raise Skip(refused.stderr.splitlines()[0])
+    control, r = run_json("--", "nproc"), run_json(*words, "--", "nproc")
+    assert control["stdout"] == f"{os.cpu_count()}\n" and r["stdout"] == "1\n", (control, r)
+    c = Living(*words)
+    own = get(c.group / "cpuset.cpus.effective")
+    reserved = get(c.group / "memory.min")
+    neighbour = Living()
+    others = get(neighbour.group / "cpuset.cpus.effective")
+    c.end()
+    neighbour.end()
+    assert own in ("0", "1") and others in ("0", "1") and own != others, (own, others)
+    assert reserved == (str(64 << 20) if IS_ROOT else "0"), reserved
+    assert run_json("--", "nproc")["stdout"] == control["stdout"]
+    assert_clean()
+
+
+@needs_groups
 def a_client_that_is_killed_takes_its_cell_and_its_group():
     c = Living("--memory", "64m")
     c.client.kill()
