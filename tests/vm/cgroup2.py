@@ -277,7 +277,7 @@ def cpus_are_limited():
     share = (after["usage_usec"] - before["usage_usec"]) / 1e6 / (end - start)
     c.wait(60)
     assert after["nr_throttled"] > before["nr_throttled"]
-    assert 0.1 < share < 0.3, share  # two whole CPUs are there to be had
+    assert 0.1 < share < 0.5, share  # two whole CPUs are there to be had; an emulated clock is no precise one
     assert_clean()
 
 
