@@ -7,8 +7,10 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 SUITES ?=
 FUZZ   ?= frame
 TIME   ?= 60
+KERNEL ?=
+ACCEL  ?=
 
-.PHONY: all run test bench lint fuzz install uninstall clean help
+.PHONY: all run test test-vm bench lint fuzz install uninstall clean help
 all:
 	@tools/setup --check build
 	@test -e $(BUILD)/build.ninja || meson setup --prefix=$(abspath $(PREFIX)) $(BUILD)
@@ -22,6 +24,12 @@ run: ## install what is missing, build, and show a cell at work
 test: ## install what is missing and run the tests; SUITES="unit cli" picks some, V=1 shows each
 	@tools/setup test
 	@tools/run-tests -j $(JOBS) $(if $(V),--verbose) $(SUITES)
+
+test-vm: ## the jail in a virtual machine with Debian's kernel and cgroup2; SUITES=, KERNEL=[RELEASE/]PACKAGE, ACCEL=kvm
+	@tools/setup vm
+	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@KERNEL='$(KERNEL)' ACCEL='$(ACCEL)' tools/test-vm $(if $(V),--verbose) $(SUITES)
 
 bench: ## measure against the bare system calls; ARGS=--json
 	@tools/setup bench
@@ -50,5 +58,5 @@ clean: ## remove everything that was built
 
 help:
 	@echo 'make            build $(BUILD)/cell'
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1|\2/p' Makefile | \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' Makefile | \
 		while IFS='|' read -r name what; do printf '%-15s %s\n' "$$name" "$$what"; done

@@ -91,8 +91,8 @@ struct birth {
 
 /* ---- slot.c ---- */
 struct slot *slot_take(struct failure *f);
-/* The cell of this title in this slot, whoever made it, killed: for REMOVE. NULL without a failure when the number is not that
- * title's any more. */
+/* By number, whoever made it: for REMOVE. NULL without failure when it is no longer the cell's of this
+ * title, or never was: a cell that is not kept leaves no title. What nobody holds is swept then. */
 struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
 /* Does anybody hold it, here or elsewhere? */
 bool slot_is_alive(uint32_t number);
@@ -102,6 +102,8 @@ void slot_free(struct slot *s);
 void slot_free_all(void);
 /* Slots that nobody holds any more: free what they left. */
 void slot_sweep(void);
+/* The same for one number; one that is in use is left alone. */
+void slot_sweep_one(uint32_t number);
 /* Whose it is, for REMOVE from another process. */
 void slot_name_owner(struct slot *s, const char *title);
 bool slot_is_owned_by(uint32_t number, const char *title);

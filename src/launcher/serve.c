@@ -270,11 +270,7 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 			kill_cell(&cells[i]);
 			return;
 		}
-	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-		struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
-		if (s)
-			slot_free(s);
-	}
+	slot_free(slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f));
 	if (f.step)
 		answer_failure(control_fd, &f);
 	else

@@ -14,7 +14,7 @@
 #include "core/guest_process.h"
 #include "core/process.h"
 
-#define HELLO_TIMEOUT_MS 10000
+#define HELLO_TIMEOUT_MS 30000
 
 static struct {
 	pthread_mutex_t lock;

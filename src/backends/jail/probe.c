@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-#define TRIAL_TIMEOUT_MS 10000
+#define TRIAL_TIMEOUT_MS 30000
 
 static struct {
 	pthread_mutex_t lock;
