@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/net.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
 
@@ -217,7 +218,11 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		r = map_ids(ret->pid, slot, f);
 	birth_done(&b);
 	ret->oom_fd = b.oom_fd;
-	if (r == 0 && !(rq->head.flags & LAUNCHER_NET_OPEN) && birth_go(ret, slot->number) < 0)
+	ret->is_open = rq->head.flags & LAUNCHER_NET_OPEN;
+	if (r == 0 && ret->is_open)
+		r = net_open(rq, slot->number, ret->pid, f);
+	/* without root the way out is the client's to make: see LAUNCHER_NETWORK */
+	if (r == 0 && (host.is_rootful || !ret->is_open) && birth_go(ret, slot->number) < 0)
 		r = fail(f, LAUNCHER_STEP_CLONE, "let the first process go", NULL);
 	return r;
 }

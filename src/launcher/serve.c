@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/net.h"
 #include "launcher/reply.h"
 #include "launcher/sys.h"
 
@@ -174,6 +175,8 @@ static void bury(struct cell *c)
 	if (!c->is_ready)
 		hear_last_words(c);
 	r.answer = c->is_ending ? LAUNCHER_DONE : LAUNCHER_EXITED;
+	if (c->born.is_open)
+		net_close(c->slot->number);
 	if (c->is_ending || c->is_ready)
 		answer(c->control_fd, &r);
 	if (c->is_kept)
@@ -215,7 +218,7 @@ static void create(const struct launcher_request *rq, int control_fd)
 		watch(c, c->control_fd, FROM_CONTROL);
 		watch(c, c->born.status_fd, FROM_STATUS);
 		watch(c, c->born.pidfd, FROM_PID);
-		if (rq->head.flags & LAUNCHER_NET_OPEN) {
+		if (c->born.is_open && !host.is_rootful) {
 			struct launcher_reply r = {.magic = LAUNCHER_MAGIC,
 				.answer = LAUNCHER_NETWORK,
 				.pid = c->born.pid};
@@ -253,6 +256,7 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 		struct slot *s = slot_adopt(rq->head.slot, &f);
 		if (s)
 			slot_free(s);
+		net_sweep();
 	}
 	if (f.step)
 		answer_failure(control_fd, &f);
@@ -288,11 +292,13 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 			if (rq.head.op == LAUNCHER_HELLO) {
 				if (host.slots_fd < 0)
 					host.slots_fd = fcntl(rq.slots_fd, F_DUPFD_CLOEXEC, 0);
+				net_sweep();
 				r.answer = LAUNCHER_CAN;
 				r.can = what_we_can();
 				r.landlock_abi = (uint32_t)host.landlock_abi;
 			} else {
 				slot_sweep();
+				net_sweep();
 			}
 			answer(control, &r);
 			close(control);
@@ -395,6 +401,8 @@ __attribute__((noreturn)) static void leave(void)
 				0 &&
 			errno == EINTR)
 			;
+		if (c->born.is_open)
+			net_close(c->slot->number);
 		slot_free(c->slot);
 	}
 	slot_free_all();

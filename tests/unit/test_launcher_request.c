@@ -124,7 +124,7 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 	REFUSED(head()->n_mounts = UINT16_MAX);
 	REFUSED(head()->n_texts++);
 	REFUSED(head()->flags |= 1u << 31);
-	REFUSED(head()->reserved = 1);
+	REFUSED(head()->n_rules = 1);
 	REFUSED(head()->n_layers = 4);
 	REFUSED(head()->n_layers = LAUNCHER_MAX_LAYERS + 1);
 	REFUSED(head()->slot = LAUNCHER_MAX_SLOTS);

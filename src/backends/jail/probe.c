@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/net.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
@@ -99,6 +100,11 @@ void jail_probe(struct cell_probe *p)
 		cell_probe_lack(p, CELL_CAP_LIMIT_IO,
 			"no cgroup with I/O weights: no disk here has a scheduler that knows them",
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
+	const char *fix = "", *lack = found.can & LAUNCHER_IS_ROOTFUL ? NULL : jail_net_lack(&fix);
+	if (lack) {
+		cell_probe_lack(p, CELL_CAP_NET_OPEN, lack, fix);
+		cell_probe_lack(p, CELL_CAP_NET_PRIVATE, lack, fix);
+	}
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
 			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
