@@ -318,6 +318,23 @@ static int check_obstacles(int fd, struct failure *f)
 		"a chain of the host's firewall drops what it does not know:", text);
 }
 
+static int is_there(void *user, uint16_t type, const char *payload, size_t n)
+{
+	(void)user, (void)payload, (void)n;
+	return type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWTABLE);
+}
+
+/* The mark may be that of another namespace, gone since, whose number the kernel gave to this one. */
+static bool has_table(int fd)
+{
+	struct nfgenmsg head = {.nfgen_family = NFPROTO_INET};
+
+	nl_reset(&batch);
+	nl_message(&batch, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE, 0, &head, sizeof head);
+	nl_put_text(&batch, NFTA_TABLE_NAME, TABLE);
+	return nl_ask(fd, &batch, is_there, NULL) == 1;
+}
+
 int net_host_prepare(uint64_t ns_id, struct failure *f)
 {
 	char name[40], why[80];
@@ -327,14 +344,14 @@ int net_host_prepare(uint64_t ns_id, struct failure *f)
 		return fail(f, LAUNCHER_STEP_NET_HOST, "open nf_tables", NULL);
 	if (check_obstacles(fd, f) < 0)
 		return -1;
-	if (net_host_is_marked(ns_id))
+	if (net_host_is_marked(ns_id) && has_table(fd))
 		return 0;
 	auto_fd int mark = openat(host.slots_fd, mark_of(ns_id, name),
-		O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (mark < 0)
 		return fail(f, LAUNCHER_STEP_NET_HOST, "make", name);
 	nft_begin(&batch);
-	nft_table(&batch, TABLE); /* left by a crash before the mark? then it is there to delete */
+	nft_table(&batch, TABLE); /* so that there is one to delete: of a crash, without a mark */
 	nft_delete_table(&batch, TABLE);
 	nft_table(&batch, TABLE);
 	make_arrival();

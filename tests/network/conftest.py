@@ -176,7 +176,7 @@ def interfaces(place):
 def eventually(condition, what, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, what() if callable(what) else what
         time.sleep(0.05)
 
 
@@ -202,10 +202,12 @@ def leftovers(world):
         "tables": [line for line in tables if line],
         "processes": in_namespace(host),
         "forwarding": host("cat", "/proc/sys/net/ipv4/conf/uplink/forwarding").stdout.strip(),
+        "marks": [name for name in (os.listdir("/run/cell") if os.path.isdir("/run/cell") else [])
+            if name == f"network.{os.stat(f'/proc/{host.holder.pid}/ns/net').st_ino}"],
     }
 
 
-CLEAN = {"interfaces": [], "tables": [], "processes": [], "forwarding": "0"}
+CLEAN = {"interfaces": [], "tables": [], "processes": [], "forwarding": "0", "marks": []}
 
 
 @pytest.fixture(scope="session")
@@ -228,7 +230,5 @@ def user(request, world):
         need("pasta")
     tmp = Path(tempfile.mkdtemp(prefix="user.", dir=world.tmp))
     u = User(world, tmp, 0 if request.param == "root" else NOBODY)
-    before = len(world.contacts())
-    assert before >= 0
     yield u
-    eventually(lambda: leftovers(world) == CLEAN, "something is left", 10) if leftovers(world) != CLEAN else None
+    eventually(lambda: leftovers(world) == CLEAN, lambda: f"left: {leftovers(world)}")
