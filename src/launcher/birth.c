@@ -218,7 +218,10 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		r = map_ids(ret->pid, slot, f);
 	birth_done(&b);
 	ret->oom_fd = b.oom_fd;
-	ret->is_open = rq->head.flags & LAUNCHER_NET_OPEN;
+	if (rq->head.flags & LAUNCHER_NET_OPEN && rq->head.flags & LAUNCHER_TRIAL)
+		r = r < 0 ? r : net_try(rq, slot->number, ret->pid, f);
+	else
+		ret->is_open = rq->head.flags & LAUNCHER_NET_OPEN;
 	if (r == 0 && ret->is_open)
 		r = net_open(rq, slot->number, ret->pid, f);
 	/* without root the way out is the client's to make: see LAUNCHER_NETWORK */

@@ -56,31 +56,80 @@ static int make_link(uint32_t slot, int cell_fd, struct net_address *a, struct f
 	return r;
 }
 
-int net_open(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f)
+/* The namespaces of one who is to have a network, and ours, to come back to. */
+struct places {
+	int own_fd, cell_fd;
+};
+
+static int find_places(int pid, struct places *ret, struct failure *f)
 {
-	struct net_address a;
 	char path[40];
-	int r;
 
 	(void)snprintf(path, sizeof path, "/proc/%d/ns/net", pid);
-	auto_fd int own_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	auto_fd int cell_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (own_fd < 0 || cell_fd < 0 || (host.is_rootful && host_fd < 0))
+	ret->own_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	ret->cell_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (ret->own_fd < 0 || ret->cell_fd < 0 || (host.is_rootful && host_fd < 0))
 		return fail(f, LAUNCHER_STEP_NET, "open", path);
-	/* the filter first: at no time is there a way out without it */
-	r = go_to(cell_fd, f);
+	return 0;
+}
+
+static void places_done(const struct places *p)
+{
+	if (p->own_fd >= 0)
+		close(p->own_fd);
+	if (p->cell_fd >= 0)
+		close(p->cell_fd);
+}
+
+int net_try(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f)
+{
+	auto_(places_done) struct places p = {-1, -1};
+	struct net_address a;
+	int r = find_places(pid, &p, f);
+
 	if (r == 0)
-		r = net_filter(rq, f);
+		r = go_to(p.cell_fd, f);
+	if (r < 0)
+		return r;
+	r = net_filter(rq, f);
+	if (r == 0 && host.is_rootful)
+		r = net_host_try(false, f);
+	if (r == 0 && host.is_rootful)
+		r = net_link_choose(slot, &a, f);
+	if (r == 0 && host.is_rootful)
+		r = net_link_outer(&a, p.cell_fd, f);
+	if (r == 0 && host.is_rootful)
+		r = net_link_inner(&a, f);
+	if (r == 0 && host.is_rootful)
+		r = go_to(host_fd, f);
+	if (r == 0 && host.is_rootful)
+		r = net_host_try(true, f);
+	go_back(p.own_fd);
+	return r;
+}
+
+int net_open(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f)
+{
+	auto_(places_done) struct places p = {-1, -1};
+	struct net_address a;
+	int r = find_places(pid, &p, f);
+
+	if (r == 0)
+		r = go_to(p.cell_fd, f);
+	if (r < 0)
+		return r;
+	/* the filter first: at no time is there a way out without it */
+	r = net_filter(rq, f);
 	if (r == 0 && host.is_rootful) {
 		r = go_to(host_fd, f);
 		if (r == 0)
-			r = make_link(slot, cell_fd, &a, f);
+			r = make_link(slot, p.cell_fd, &a, f);
 		if (r == 0)
-			r = go_to(cell_fd, f);
+			r = go_to(p.cell_fd, f);
 		if (r == 0)
 			r = net_link_inner(&a, f);
 	}
-	go_back(own_fd);
+	go_back(p.own_fd);
 	return r;
 }
 

@@ -21,6 +21,8 @@ void net_init(void);
 /* Give the network namespace of a cell's first process its filter and, rootful, its way out. Nothing
  * of the cell's may have run in it. */
 int net_open(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f);
+/* Could it be done? Everything is tried in the namespace of that process, nothing on the host. */
+int net_try(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f);
 /* The cell is gone: so is its interface, and with the last one what the host had for them all. */
 void net_close(uint32_t slot);
 /* What crashed launchers left, if there is no interface any more. Costs one look at a file. */
@@ -49,6 +51,8 @@ void net_link_remove(uint32_t slot);
 int net_host_lock(struct failure *f);
 void net_host_unlock(int lock);
 int net_host_prepare(uint64_t ns_id, struct failure *f);
+/* Would it work? In the host's namespace changes nothing; in another one it is really done. */
+int net_host_try(bool is_host, struct failure *f);
 /* Packets of this interface may be passed on. */
 int net_host_forward(const char *name, uint64_t ns_id, struct failure *f);
 bool net_host_is_marked(uint64_t ns_id);

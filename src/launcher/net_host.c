@@ -335,9 +335,34 @@ static bool has_table(int fd)
 	return nl_ask(fd, &batch, is_there, NULL) == 1;
 }
 
+static int make_table(int fd, struct failure *f)
+{
+	char why[80];
+
+	nft_begin(&batch);
+	nft_table(&batch, TABLE); /* so that there is one to delete: of a crash, without a mark */
+	nft_delete_table(&batch, TABLE);
+	nft_table(&batch, TABLE);
+	make_arrival();
+	make_passage();
+	return nft_commit(fd, &batch, why) < 0
+		       ? fail(f, LAUNCHER_STEP_NET_HOST, "make the rules of nf_tables",
+				 *why ? why : NULL)
+		       : 0;
+}
+
+int net_host_try(bool is_host, struct failure *f)
+{
+	auto_fd int fd = nl_open(NETLINK_NETFILTER);
+
+	if (fd < 0)
+		return fail(f, LAUNCHER_STEP_NET_HOST, "open nf_tables", NULL);
+	return is_host ? check_obstacles(fd, f) : make_table(fd, f);
+}
+
 int net_host_prepare(uint64_t ns_id, struct failure *f)
 {
-	char name[40], why[80];
+	char name[40];
 	auto_fd int fd = nl_open(NETLINK_NETFILTER);
 
 	if (fd < 0)
@@ -350,15 +375,8 @@ int net_host_prepare(uint64_t ns_id, struct failure *f)
 		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (mark < 0)
 		return fail(f, LAUNCHER_STEP_NET_HOST, "make", name);
-	nft_begin(&batch);
-	nft_table(&batch, TABLE); /* so that there is one to delete: of a crash, without a mark */
-	nft_delete_table(&batch, TABLE);
-	nft_table(&batch, TABLE);
-	make_arrival();
-	make_passage();
-	if (nft_commit(fd, &batch, why) == 0)
+	if (make_table(fd, f) == 0)
 		return 0;
-	(void)fail(f, LAUNCHER_STEP_NET_HOST, "make the rules of nf_tables", *why ? why : NULL);
 	(void)unlinkat(host.slots_fd, name, 0);
 	return -1;
 }

@@ -97,6 +97,10 @@ static struct cell *new_cell(void)
 static void free_cell(struct cell *c)
 {
 	drop(&c->control_fd);
+	/* others may have a copy (LAUNCHER_NETWORK), and then closing ours would not end its events:
+	 * they would be taken for those of the next cell in this place */
+	if (c->born.pidfd >= 0)
+		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, c->born.pidfd, NULL);
 	drop(&c->born.pidfd);
 	drop(&c->born.status_fd);
 	drop(&c->born.oom_fd);
