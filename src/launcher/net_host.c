@@ -6,6 +6,8 @@
  * among the slots' locks says that they are there, so that they go also when whoever made them was
  * killed.
  *
+ * Not seen from here: rules of the old iptables. Its FORWARD chain is asked after ours and may drop.
+ *
  * Where a cell may send to is decided in its own namespace (net_filter.c); here is what only the host
  * knows: its own addresses, which interface a packet came from, who else is a cell.
  */
