@@ -29,11 +29,12 @@
 #include "launcher/net.h"
 #include "launcher/nft.h"
 
-#define TABLE	     "cell"
-#define PRIORITY_RAW (-300) /* before the kernel keeps any state of a packet */
-#define PRIORITY_NAT 100
-#define KNOBS	     "/proc/sys/net/ipv4/conf"
-#define batch	     net_batch
+#define TABLE		"cell"
+#define PRIORITY_RAW	(-300) /* before the kernel keeps any state of a packet */
+#define PRIORITY_NAT	100
+#define MAX_CONNECTIONS 8192 /* of one cell, at once */
+#define KNOBS		"/proc/sys/net/ipv4/conf"
+#define batch		net_batch
 
 /* ---- the lock and the mark ---- */
 
@@ -217,6 +218,8 @@ static void make_arrival(void)
 	end(r, NF_DROP);
 }
 
+static bool can_count = true; /* the kernel has connlimit */
+
 static void make_passage(void)
 {
 	struct nft_rule r;
@@ -233,6 +236,15 @@ static void make_passage(void)
 	r = rule("passage");
 	to_cell(true);
 	end(r, NF_DROP);
+	/* the host's table of connections is one for all: no cell may fill it */
+	if (can_count) {
+		nft_counts(&batch, TABLE, "connections");
+		r = rule("passage");
+		from_cell(true);
+		nft_state(&batch, NF_CT_STATE_BIT(IP_CT_NEW));
+		nft_more_than(&batch, "connections", MAX_CONNECTIONS);
+		end(r, NF_DROP);
+	}
 	r = rule("passage");
 	from_cell(true);
 	end(r, NF_ACCEPT);
@@ -341,16 +353,20 @@ static int make_table(int fd, struct failure *f)
 {
 	char why[80];
 
-	nft_begin(&batch);
-	nft_table(&batch, TABLE); /* so that there is one to delete: of a crash, without a mark */
-	nft_delete_table(&batch, TABLE);
-	nft_table(&batch, TABLE);
-	make_arrival();
-	make_passage();
-	return nft_commit(fd, &batch, why) < 0
-		       ? fail(f, LAUNCHER_STEP_NET_HOST, "make the rules of nf_tables",
-				 *why ? why : NULL)
-		       : 0;
+	for (;;) {
+		nft_begin(&batch);
+		nft_table(&batch, TABLE); /* so that there is one to delete, if one was left */
+		nft_delete_table(&batch, TABLE);
+		nft_table(&batch, TABLE);
+		make_arrival();
+		make_passage();
+		if (nft_commit(fd, &batch, why) == 0)
+			return 0;
+		if (errno != ENOENT || !can_count)
+			break;
+		can_count = false; /* once more without: it is good manners, no wall */
+	}
+	return fail(f, LAUNCHER_STEP_NET_HOST, "make the rules of nf_tables", *why ? why : NULL);
 }
 
 int net_host_try(bool is_host, struct failure *f)

@@ -198,6 +198,42 @@ void nft_state(struct nl_batch *b, uint32_t bits)
 	compare(b, &none, sizeof none, false);
 }
 
+#define COUNTS_ID   1
+#define COUNTS_SIZE 65535
+
+void nft_counts(struct nl_batch *b, const char *table, const char *set)
+{
+	message(b, NFT_MSG_NEWSET, NLM_F_CREATE);
+	nl_put_text(b, NFTA_SET_TABLE, table);
+	nl_put_text(b, NFTA_SET_NAME, set);
+	nl_put_be32(b, NFTA_SET_ID, COUNTS_ID);
+	nl_put_be32(b, NFTA_SET_FLAGS, NFT_SET_EVAL);
+	nl_put_be32(b, NFTA_SET_KEY_TYPE, 0);
+	nl_put_be32(b, NFTA_SET_KEY_LEN, sizeof(uint32_t));
+	size_t nest = nl_nest(b, NFTA_SET_DESC);
+	nl_put_be32(b, NFTA_SET_DESC_SIZE, COUNTS_SIZE);
+	nl_end(b, nest);
+}
+
+void nft_more_than(struct nl_batch *b, const char *set, uint32_t count)
+{
+	meta(b, NFT_META_IIF);
+	struct expression e = expression(b, "dynset");
+
+	nl_put_text(b, NFTA_DYNSET_SET_NAME, set);
+	nl_put_be32(b, NFTA_DYNSET_SET_ID, COUNTS_ID);
+	nl_put_be32(b, NFTA_DYNSET_OP, NFT_DYNSET_OP_ADD);
+	nl_put_be32(b, NFTA_DYNSET_SREG_KEY, NFT_REG_1);
+	size_t inner = nl_nest(b, NFTA_DYNSET_EXPR);
+	nl_put_text(b, NFTA_EXPR_NAME, "connlimit");
+	size_t data = nl_nest(b, NFTA_EXPR_DATA);
+	nl_put_be32(b, NFTA_CONNLIMIT_COUNT, count);
+	nl_put_be32(b, NFTA_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
+	nl_end(b, data);
+	nl_end(b, inner);
+	expression_end(b, e);
+}
+
 void nft_verdict(struct nl_batch *b, int code, const char *chain)
 {
 	struct expression e = expression(b, "immediate");

@@ -40,6 +40,11 @@ void nft_fib(struct nl_batch *b, unsigned result, unsigned flags, uint32_t value
 /* One of these states of the connection, NF_CT_STATE_BIT. */
 void nft_state(struct nl_batch *b, uint32_t bits);
 
+/* A set that nft_more_than() counts in: one count for each interface packets come from. */
+void nft_counts(struct nl_batch *b, const char *table, const char *set);
+/* The interface has more connections than that. */
+void nft_more_than(struct nl_batch *b, const char *set, uint32_t count);
+
 void nft_verdict(struct nl_batch *b, int code, const char *chain);
 /* Tell the sender that it is forbidden, rather than let it wait. */
 void nft_reject(struct nl_batch *b);

@@ -208,6 +208,22 @@ def packets(world):
     raise AssertionError("no counter")
 
 
+def test_a_cell_cannot_fill_the_hosts_table_of_connections(world, user):
+    if not user.is_root:
+        pytest.skip("pasta has no part in that table")
+    code = ("import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+        "for p in range(20000,40000):\n s.sendto(b'x',('203.0.113.10',p))\nprint('go',flush=True)\nimport time;time.sleep(1000)\n")
+    p = begin(user, command=(PYTHON, "-c", code))
+    try:
+        count = int(world.host("cat", "/proc/sys/net/netfilter/nf_conntrack_count").stdout)
+        assert 8000 < count < 8500
+        # and the host's own connections are made all the same
+        assert world.host(PYTHON, user.work / "reach.py", "tcp", PUBLIC, PORT).stdout == "reached\n"
+    finally:
+        end(p)
+    user.cell("run", "--", "true")
+
+
 def test_another_firewall_that_drops_is_named(world, user):
     if not user.is_root:
         pytest.skip("nothing is passed on without root")
