@@ -16,6 +16,13 @@ struct nl_batch net_batch;
 static int host_fd = -1; /* the network namespace we were started in */
 static uint64_t host_id;
 
+/* Slots whose cell is gone and whose interface may still be there; how often to look once more. */
+#define MAX_CLOSED 256
+#define MAX_SWEEPS 30
+static uint32_t closed[MAX_CLOSED];
+static size_t n_closed;
+static unsigned n_sweeps;
+
 void net_init(void)
 {
 	struct stat st;
@@ -23,6 +30,15 @@ void net_init(void)
 	host_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (host_fd >= 0 && fstat(host_fd, &st) == 0)
 		host_id = st.st_ino;
+}
+
+static void forget_closed(uint32_t slot)
+{
+	for (size_t i = 0; i < n_closed; i++)
+		if (closed[i] == slot) {
+			closed[i] = closed[--n_closed];
+			return;
+		}
 }
 
 static int go_to(int ns_fd, struct failure *f)
@@ -47,7 +63,7 @@ static int make_link(uint32_t slot, int cell_fd, struct net_address *a, struct f
 	if (r == 0)
 		r = net_link_choose(slot, a, f);
 	if (r == 0)
-		r = net_link_outer(a, cell_fd, f);
+		r = net_link_outer(a, slot, cell_fd, f);
 	if (r == 0)
 		r = net_host_forward(a->name, host_id, f);
 	if (r < 0 && lock >= 0)
@@ -97,7 +113,7 @@ int net_try(const struct launcher_request *rq, uint32_t slot, int pid, struct fa
 	if (r == 0 && host.is_rootful)
 		r = net_link_choose(slot, &a, f);
 	if (r == 0 && host.is_rootful)
-		r = net_link_outer(&a, p.cell_fd, f);
+		r = net_link_outer(&a, slot, p.cell_fd, f);
 	if (r == 0 && host.is_rootful)
 		r = net_link_inner(&a, f);
 	if (r == 0 && host.is_rootful)
@@ -118,6 +134,7 @@ int net_open(const struct launcher_request *rq, uint32_t slot, int pid, struct f
 		r = go_to(p.cell_fd, f);
 	if (r < 0)
 		return r;
+	forget_closed(slot);
 	/* the filter first: at no time is there a way out without it */
 	r = net_filter(rq, f);
 	if (r == 0 && host.is_rootful) {
@@ -133,8 +150,8 @@ int net_open(const struct launcher_request *rq, uint32_t slot, int pid, struct f
 	return r;
 }
 
-/* In the host's namespace, if that can be. */
-static void at_home(uint32_t slot, bool has_slot)
+/* In the host's namespace, if that can be; with the interfaces of these slots first. */
+static void at_home(const uint32_t *slots, size_t n)
 {
 	auto_fd int own_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
@@ -142,22 +159,49 @@ static void at_home(uint32_t slot, bool has_slot)
 		return;
 	int lock = net_host_lock(NULL);
 	if (lock >= 0) {
-		if (has_slot)
-			net_link_remove(slot);
+		for (size_t i = 0; i < n; i++)
+			net_link_remove(slots[i]);
 		net_host_release(host_id);
 	}
 	net_host_unlock(lock);
 	go_back(own_fd);
 }
 
-void net_close(uint32_t slot)
+void net_closed(uint32_t slot)
 {
-	if (host.is_rootful)
-		at_home(slot, true);
+	if (!host.is_rootful)
+		return;
+	forget_closed(slot);
+	if (n_closed < MAX_CLOSED)
+		closed[n_closed++] = slot;
+	n_sweeps = MAX_SWEEPS;
+}
+
+bool net_is_to_sweep(void)
+{
+	return n_sweeps;
 }
 
 void net_sweep(void)
 {
+	n_sweeps -= n_sweeps != 0;
 	if (host.is_rootful && net_host_is_marked(host_id))
-		at_home(0, false);
+		at_home(NULL, 0);
+	if (!host.is_rootful || !net_host_is_marked(host_id)) {
+		n_sweeps = 0;
+		n_closed = 0;
+	}
+}
+
+void net_close(uint32_t slot)
+{
+	forget_closed(slot);
+	if (host.is_rootful && net_host_is_marked(host_id))
+		at_home(&slot, 1);
+}
+
+void net_leave(void)
+{
+	if (host.is_rootful && n_closed)
+		at_home(closed, n_closed);
 }

@@ -23,9 +23,16 @@ void net_init(void);
 int net_open(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f);
 /* Could it be done? Everything is tried in the namespace of that process, nothing on the host. */
 int net_try(const struct launcher_request *rq, uint32_t slot, int pid, struct failure *f);
-/* The cell is gone: so is its interface, and with the last one what the host had for them all. */
+/* The cell is gone. The kernel takes its interface away when it gets round to it; when that was the
+ * last one, what the host had for them all is to go too: net_sweep() a little later. */
+void net_closed(uint32_t slot);
+bool net_is_to_sweep(void);
+/* Now, and wait for it: the slot is about to be given back to the machine. */
 void net_close(uint32_t slot);
-/* What crashed launchers left, if there is no interface any more. Costs one look at a file. */
+/* For all of those: the launcher ends. While it still holds the slots of cells that are gone. */
+void net_leave(void);
+/* Remove what all cells shared, if there is no interface any more: after the last, after a crash.
+ * Costs one look at a file where there is nothing to do. */
 void net_sweep(void);
 
 /* ---- net_filter.c: in the cell's namespace ---- */
@@ -36,14 +43,14 @@ struct net_address {
 	uint8_t v4[4], v6[16];
 	bool has_v6;
 	uint8_t outer_mac[6], inner_mac[6];
-	char name[16]; /* of the host's end */
+	char name[16]; /* of the host's end: NET_PREFIX, slot, a number */
 };
 /* In the host's namespace: choose, then make both ends, the inner one in that namespace. */
 int net_link_choose(uint32_t slot, struct net_address *ret, struct failure *f);
-int net_link_outer(const struct net_address *a, int inner_ns_fd, struct failure *f);
+int net_link_outer(struct net_address *a, uint32_t slot, int inner_ns_fd, struct failure *f);
 /* In the cell's. */
 int net_link_inner(const struct net_address *a, struct failure *f);
-/* In the host's: remove one; it may be gone already. */
+/* In the host's: remove those of a slot; they may be gone already. */
 void net_link_remove(uint32_t slot);
 
 /* ---- net_host.c: what all cells share on the host, in its namespace ---- */

@@ -380,13 +380,15 @@ int net_host_try(bool is_host, struct failure *f)
 
 int net_host_prepare(uint64_t ns_id, struct failure *f)
 {
+	static bool is_checked;
 	char name[40];
 	auto_fd int fd = nl_open(NETLINK_NETFILTER);
 
 	if (fd < 0)
 		return fail(f, LAUNCHER_STEP_NET_HOST, "open nf_tables", NULL);
-	if (check_obstacles(fd, f) < 0)
+	if (!is_checked && check_obstacles(fd, f) < 0)
 		return -1;
+	is_checked = true; /* once: a host may have thousands of chains */
 	if (net_host_is_marked(ns_id) && has_table(fd))
 		return 0;
 	auto_fd int mark = openat(host.slots_fd, mark_of(ns_id, name),

@@ -17,6 +17,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -123,7 +124,6 @@ int net_link_choose(uint32_t slot, struct net_address *ret, struct failure *f)
 		.has_v6 = host_passes_v6(fd),
 	};
 	put_be32(ret->v6 + 12, slot + 1);
-	(void)snprintf(ret->name, sizeof ret->name, NET_PREFIX "%u", slot);
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		if (slot >= ranges[i].size - 2)
 			continue;
@@ -238,31 +238,45 @@ static void remove_link(int fd, const char *name)
 	(void)nl_send(fd, &batch, NULL);
 }
 
-void net_link_remove(uint32_t slot)
+/* Slots are used again before the kernel has removed what their last owner had, which takes long
+ * compared with making one: so each has a name of its own. */
+static void choose_name(uint32_t slot, char ret[16])
 {
-	char name[16];
-	auto_fd int fd = nl_open(NETLINK_ROUTE);
+	static uint32_t counter;
 
-	(void)snprintf(name, sizeof name, NET_PREFIX "%u", slot);
-	if (fd >= 0)
-		remove_link(fd, name);
+	if (!counter && getrandom(&counter, sizeof counter, GRND_NONBLOCK) < 0)
+		counter = (uint32_t)getpid();
+	(void)snprintf(ret, 16, NET_PREFIX "%x.%x", slot & 0xfffff, ++counter & 0xfff);
 }
 
-int net_link_outer(const struct net_address *a, int inner_ns_fd, struct failure *f)
+void net_link_remove(uint32_t slot)
+{
+	char prefix[16];
+	int n = snprintf(prefix, sizeof prefix, NET_PREFIX "%x.", slot);
+	struct if_nameindex *all = if_nameindex();
+	auto_fd int fd = nl_open(NETLINK_ROUTE);
+
+	for (const struct if_nameindex *i = all; fd >= 0 && i && i->if_name; i++)
+		if (!strncmp(i->if_name, prefix, (size_t)n))
+			remove_link(fd, i->if_name);
+	if (all)
+		if_freenameindex(all);
+}
+
+int net_link_outer(struct net_address *a, uint32_t slot, int inner_ns_fd, struct failure *f)
 {
 	auto_fd int fd = nl_open(NETLINK_ROUTE);
 
 	if (fd < 0)
 		return fail(f, LAUNCHER_STEP_NET_LINK, "open rtnetlink", NULL);
 	for (int i = 0;; i++) {
+		choose_name(slot, a->name);
 		nl_reset(&batch);
 		put_pair(a, inner_ns_fd);
 		if (commit(fd, f, "make a pair of interfaces") == 0)
 			break;
-		/* whose number this was before is dead; the kernel has not got round to it */
-		if (errno != EEXIST || i)
+		if (errno != EEXIST || i == 16)
 			return -1;
-		remove_link(fd, a->name);
 	}
 	int index = (int)if_nametoindex(a->name);
 	nl_reset(&batch);

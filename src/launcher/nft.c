@@ -198,8 +198,9 @@ void nft_state(struct nl_batch *b, uint32_t bits)
 	compare(b, &none, sizeof none, false);
 }
 
-#define COUNTS_ID   1
-#define COUNTS_SIZE 65535
+#define COUNTS_ID      1
+#define COUNTS_SIZE    65535
+#define IFINDEX_OF_NFT 20 /* what nft(8) calls such a key; the kernel does not care */
 
 void nft_counts(struct nl_batch *b, const char *table, const char *set)
 {
@@ -208,7 +209,7 @@ void nft_counts(struct nl_batch *b, const char *table, const char *set)
 	nl_put_text(b, NFTA_SET_NAME, set);
 	nl_put_be32(b, NFTA_SET_ID, COUNTS_ID);
 	nl_put_be32(b, NFTA_SET_FLAGS, NFT_SET_EVAL);
-	nl_put_be32(b, NFTA_SET_KEY_TYPE, 0);
+	nl_put_be32(b, NFTA_SET_KEY_TYPE, IFINDEX_OF_NFT);
 	nl_put_be32(b, NFTA_SET_KEY_LEN, sizeof(uint32_t));
 	size_t nest = nl_nest(b, NFTA_SET_DESC);
 	nl_put_be32(b, NFTA_SET_DESC_SIZE, COUNTS_SIZE);

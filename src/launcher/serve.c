@@ -179,8 +179,10 @@ static void bury(struct cell *c)
 	if (!c->is_ready)
 		hear_last_words(c);
 	r.answer = c->is_ending ? LAUNCHER_DONE : LAUNCHER_EXITED;
-	if (c->born.is_open)
+	if (c->born.is_open && c->is_kept)
 		net_close(c->slot->number);
+	else if (c->born.is_open)
+		net_closed(c->slot->number);
 	if (c->is_ending || c->is_ready)
 		answer(c->control_fd, &r);
 	if (c->is_kept)
@@ -258,9 +260,10 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 		}
 	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
 		struct slot *s = slot_adopt(rq->head.slot, &f);
-		if (s)
+		if (s) {
+			net_close(s->number);
 			slot_free(s);
-		net_sweep();
+		}
 	}
 	if (f.step)
 		answer_failure(control_fd, &f);
@@ -406,9 +409,12 @@ __attribute__((noreturn)) static void leave(void)
 			errno == EINTR)
 			;
 		if (c->born.is_open)
-			net_close(c->slot->number);
-		slot_free(c->slot);
+			net_closed(c->slot->number);
 	}
+	net_leave();
+	for (size_t i = 0; i < MAX_CELLS; i++)
+		if (cells[i].is_used && !(cells[i].is_kept && cells[i].is_ready))
+			slot_free(cells[i].slot);
 	slot_free_all();
 	cgroup_done(&host.cgroups);
 	_exit(0);
@@ -423,12 +429,19 @@ void serve(int socket_fd, const struct failure *broken)
 		_exit(1);
 	for (;;) {
 		bool is_settled = broken->step || spare_is_ready();
-		int n = epoll_wait(epoll_fd, got, 64, !is_settled ? 0 : n_dying ? PATIENCE_MS : -1);
+		bool is_waiting = n_dying || net_is_to_sweep();
+		int n = epoll_wait(epoll_fd, got, 64,
+			!is_settled  ? 0
+			: is_waiting ? PATIENCE_MS
+				     : -1);
 
 		if (n == 0 && !is_settled) /* nobody waits: make the next cell's namespaces */
 			(void)spare_ready(NULL);
-		else if (n == 0)
+		else if (n == 0) {
 			kill_again();
+			if (net_is_to_sweep())
+				net_sweep();
+		}
 		bool is_over = false;
 		for (int i = 0; i < n; i++) {
 			if (got[i].data.u64 == FROM_SOCKET) {
