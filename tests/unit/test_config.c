@@ -490,7 +490,7 @@ TEST(destinations_belong_to_an_open_network)
 		"cell.yaml:1:20: 'network.private' is of use with an open network only",
 		"set network.mode: open (--network open)");
 	refuses("network: {mode: none, private: [10.1.2.3]}\n",
-		"cell.yaml:1:32: 'network.private' contradicts 'network.mode: none': without a "
+		"cell.yaml:1:23: 'network.private' contradicts 'network.mode: none': without a "
 		"network nothing is reached",
 		NULL);
 	refuses("network: {mode: open, private: [10.1.2.3/24]}\n",
