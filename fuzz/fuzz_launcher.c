@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int len = launcher_pack(&rq, out, packed, &n_packed);
 		if (len < 0 || n_packed != n_fds ||
 			launcher_parse(out, (size_t)len, packed, n_packed, &again, &why) < 0 ||
-			again.n_mounts != rq.n_mounts || again.n_rules != rq.n_rules || again.control_fd != rq.control_fd)
+			again.n_mounts != rq.n_mounts || again.n_rules != rq.n_rules ||
+			again.control_fd != rq.control_fd)
 			abort();
 	} else if (!why || !*why) {
 		abort();

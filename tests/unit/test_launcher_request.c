@@ -124,6 +124,7 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 	REFUSED(head()->n_mounts = UINT16_MAX);
 	REFUSED(head()->n_texts++);
 	REFUSED(head()->flags |= 1u << 31);
+	REFUSED(head()->reserved = 1);
 	REFUSED(head()->n_rules = 1);
 	REFUSED(head()->n_layers = 4);
 	REFUSED(head()->n_layers = LAUNCHER_MAX_LAYERS + 1);
@@ -133,6 +134,11 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 	REFUSED(head()->cpu_millis = UINT32_MAX);
 	REFUSED(head()->pids = UINT32_MAX);
 	REFUSED(head()->io_weight = 10001);
+	REFUSED(head()->cpu_weight = 10001);
+	REFUSED(head()->reserve_bytes = UINT64_MAX);
+	REFUSED((head()->flags &= ~(uint32_t)LAUNCHER_DEDICATED, head()->n_cpus = 1));
+	REFUSED((head()->flags |= LAUNCHER_DEDICATED, head()->n_cpus = 0));
+	REFUSED((head()->flags |= LAUNCHER_DEDICATED, head()->n_cpus = 1025));
 }
 
 static int pack_rule(struct launcher_rule r, uint32_t flags, const char *resolv)
