@@ -22,6 +22,7 @@ struct cell;
 struct cell_probe {
 	const struct cell_backend *const *chain; /* this back end, then what it wraps; then NULL */
 	bool is_usable;
+	bool is_thorough; /* somebody wants to know, no cell waits for it: it may take a little */
 	char reason[240]; /* when not usable: why, and what would help */
 	char fix[240];
 	cell_caps caps;

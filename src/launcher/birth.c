@@ -19,6 +19,7 @@
 #include "launcher/launcher.h"
 #include "launcher/mount.h"
 #include "launcher/mount_classic.h"
+#include "launcher/net.h"
 #include "launcher/split.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
@@ -233,7 +234,14 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		r = map_ids(ret->pid, &b, f);
 	birth_done(&b);
 	ret->oom_fd = b.oom_fd;
-	if (r == 0 && !(rq->head.flags & LAUNCHER_NET_OPEN) && birth_go(ret, slot->number) < 0)
+	if (rq->head.flags & LAUNCHER_NET_OPEN && rq->head.flags & LAUNCHER_TRIAL)
+		r = r < 0 ? r : net_try(rq, slot->number, ret->pid, f);
+	else
+		ret->is_open = rq->head.flags & LAUNCHER_NET_OPEN;
+	if (r == 0 && ret->is_open)
+		r = net_open(rq, slot->number, ret->pid, f);
+	/* without root the way out is the client's to make: see LAUNCHER_NETWORK */
+	if (r == 0 && (host.is_rootful || !ret->is_open) && birth_go(ret, slot->number) < 0)
 		r = fail(f, LAUNCHER_STEP_CLONE, "let the first process go", NULL);
 	return r;
 }

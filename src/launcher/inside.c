@@ -27,6 +27,7 @@
 #include "launcher/mount.h"
 #include "launcher/mount_classic.h"
 #include "launcher/reply.h"
+#include "launcher/resolv.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
 
@@ -343,6 +344,9 @@ static int build(struct birth *b, struct failure *f)
 	if (root < 0)
 		return -1;
 	if (mount_system(b, root, scratch, f) < 0 || mount_named(b, root, scratch, f) < 0)
+		return -1;
+	const char *resolv = b->rq->texts[LAUNCHER_TEXT_RESOLV];
+	if (*resolv && resolv_place(root, scratch, resolv, b->rq->n_layers, f) < 0)
 		return -1;
 	/* only now is it in all its groups: they look like the top from inside */
 	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)

@@ -9,6 +9,7 @@
  *	spare.c   network, ipc and host name namespaces made ahead
  *	features.c, split.c  what this kernel has, and what is done where it has less
  *	mount.c, mount_classic.c, submounts.c  mounting, by new calls and by old
+ *	net.c     an open cell's way to the network, and what it may not reach
  *	birth.c   from a request to a running guest: the launcher's half
  *	inside.c  the first process's half: mounts
  *	seal.c    the first process's half: giving up everything
@@ -132,6 +133,7 @@ struct newborn {
 	int status_fd; /* readable: a struct failure, or the end, which is good news */
 	int oom_fd;
 	uint32_t enforced; /* limits, LAUNCHER_CAN_* */
+	bool is_open;	   /* has a network */
 };
 /* On failure *ret may still hold a process and fds: they are the caller's to end. */
 int birth_begin(const struct launcher_request *rq, struct slot *slot, struct newborn *ret,

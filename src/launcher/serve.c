@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/net.h"
 #include "launcher/reply.h"
 #include "launcher/seccomp_profiles.h"
 #include "launcher/sys.h"
@@ -97,6 +98,10 @@ static struct cell *new_cell(void)
 static void free_cell(struct cell *c)
 {
 	drop(&c->control_fd);
+	/* others may have a copy (LAUNCHER_NETWORK), and then closing ours would not end its events:
+	 * they would be taken for those of the next cell in this place */
+	if (c->born.pidfd >= 0)
+		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, c->born.pidfd, NULL);
 	drop(&c->born.pidfd);
 	drop(&c->born.status_fd);
 	drop(&c->born.oom_fd);
@@ -177,6 +182,10 @@ static void bury(struct cell *c)
 	if (!c->is_ready)
 		hear_last_words(c);
 	r.answer = c->is_ending ? LAUNCHER_DONE : LAUNCHER_EXITED;
+	if (c->born.is_open && c->is_kept)
+		net_close(c->slot->number);
+	else if (c->born.is_open)
+		net_closed(c->slot->number);
 	if (c->is_ending || c->is_ready)
 		answer(c->control_fd, &r);
 	if (c->is_kept)
@@ -236,7 +245,7 @@ static void create(const struct launcher_request *rq, int control_fd)
 		watch(c, c->control_fd, FROM_CONTROL);
 		watch(c, c->born.status_fd, FROM_STATUS);
 		watch(c, c->born.pidfd, FROM_PID);
-		if (rq->head.flags & LAUNCHER_NET_OPEN) {
+		if (c->born.is_open && !host.is_rootful) {
 			struct launcher_reply r = {.magic = LAUNCHER_MAGIC,
 				.answer = LAUNCHER_NETWORK,
 				.pid = c->born.pid};
@@ -270,7 +279,10 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 			kill_cell(&cells[i]);
 			return;
 		}
-	slot_free(slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f));
+	struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
+	if (s)
+		net_close(s->number);
+	slot_free(s);
 	if (f.step)
 		answer_failure(control_fd, &f);
 	else
@@ -305,12 +317,14 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 			if (rq.head.op == LAUNCHER_HELLO) {
 				if (host.slots_fd < 0)
 					host.slots_fd = fcntl(rq.slots_fd, F_DUPFD_CLOEXEC, 0);
+				net_sweep();
 				r.answer = LAUNCHER_CAN;
 				r.can = what_we_can();
 				r.landlock_abi = (uint32_t)host.landlock_abi;
 				describe_host(&r);
 			} else {
 				slot_sweep();
+				net_sweep();
 			}
 			answer(control, &r);
 			close(control);
@@ -413,8 +427,13 @@ __attribute__((noreturn)) static void leave(void)
 				0 &&
 			errno == EINTR)
 			;
-		slot_free(c->slot);
+		if (c->born.is_open)
+			net_closed(c->slot->number);
 	}
+	net_leave();
+	for (size_t i = 0; i < MAX_CELLS; i++)
+		if (cells[i].is_used && !(cells[i].is_kept && cells[i].is_ready))
+			slot_free(cells[i].slot);
 	slot_free_all();
 	cgroup_done(&host.cgroups);
 	_exit(0);
@@ -429,12 +448,19 @@ void serve(int socket_fd, const struct failure *broken)
 		_exit(1);
 	for (;;) {
 		bool is_settled = broken->step || spare_is_ready();
-		int n = epoll_wait(epoll_fd, got, 64, !is_settled ? 0 : n_dying ? PATIENCE_MS : -1);
+		bool is_waiting = n_dying || net_is_to_sweep();
+		int n = epoll_wait(epoll_fd, got, 64,
+			!is_settled  ? 0
+			: is_waiting ? PATIENCE_MS
+				     : -1);
 
 		if (n == 0 && !is_settled) /* nobody waits: make the next cell's namespaces */
 			(void)spare_ready(NULL);
-		else if (n == 0)
+		else if (n == 0) {
 			kill_again();
+			if (net_is_to_sweep())
+				net_sweep();
+		}
 		bool is_over = false;
 		for (int i = 0; i < n; i++) {
 			if (got[i].data.u64 == FROM_SOCKET) {

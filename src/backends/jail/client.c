@@ -241,3 +241,21 @@ int jail_client_send(struct launcher_request *rq, struct cell_error *err)
 	(void)pthread_mutex_unlock(&launcher.lock);
 	return r < 0 ? r : steal_fd(ours);
 }
+
+int jail_client_userns(struct cell_error *err)
+{
+	char path[48];
+
+	(void)pthread_mutex_lock(&launcher.lock);
+	(void)snprintf(path, sizeof path, "/proc/%d/ns/user", (int)launcher.pid);
+	(void)pthread_mutex_unlock(&launcher.lock);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? cell_fail_errno(err, errno, "find the launcher's user namespace") : fd;
+}
+
+int jail_client_image(struct cell_error *err)
+{
+	auto_fd int slots = open_slots(err);
+
+	return slots < 0 ? slots : cell_launcher_image(slots, err);
+}
