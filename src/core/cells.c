@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "core/handle.h"
 #include "core/record.h"
+#include "core/store_spare.h"
 
 #define REAP_EVERY_MS	   100
 #define REMOVE_PATIENCE_MS 5000 /* for another process that is making or removing the same cell */
@@ -192,6 +193,7 @@ int cell_prune(cell_info_fn fn, void *user, struct cell_error *err)
 		return 0;
 	if (r < 0)
 		return r;
+	cell_spare_remove_all();
 	cell_store_sweep(&store);
 	r = cell_store_names(&store, 0, &names, err);
 	for (char **n = names; r >= 0 && *n; n++) {

@@ -43,12 +43,20 @@ static void remove_spare(const struct spare *p)
 	close(p->lock_fd);
 }
 
-static void remove_all(void)
+static void remove_at_exit(void)
 {
 	/* a thread that is still at work with it will never be done: leave them to the next sweep */
 	if (spares.owner != getpid() || pthread_mutex_trylock(&spares.lock) != 0)
 		return;
 	while (spares.n)
+		remove_spare(&spares.list[--spares.n]);
+	(void)pthread_mutex_unlock(&spares.lock);
+}
+
+void cell_spare_remove_all(void)
+{
+	(void)pthread_mutex_lock(&spares.lock);
+	while (spares.owner == getpid() && spares.n)
 		remove_spare(&spares.list[--spares.n]);
 	(void)pthread_mutex_unlock(&spares.lock);
 }
@@ -94,7 +102,7 @@ static bool keep(struct cell_store *s, const char *name, struct cell_slot *slot)
 	}
 	if (++spares.n_ended < FROM_NTH || spares.n == SPARES_MAX)
 		return false;
-	if (!spares.has_exit && atexit(remove_all) != 0)
+	if (!spares.has_exit && atexit(remove_at_exit) != 0)
 		return false;
 	spares.has_exit = true;
 	if (fstat(s->cells_fd, &st) < 0 || getrandom(&id, sizeof id, 0) != sizeof id ||

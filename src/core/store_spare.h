@@ -19,6 +19,9 @@
  * slot's fds belong to the spares. */
 bool cell_spare_keep(struct cell_store *s, const char *name, struct cell_slot *slot);
 
+/* Keep none of those this process has. */
+void cell_spare_remove_all(void);
+
 /* A kept directory, its lock held, still under its hidden name. false: there is none. */
 bool cell_spare_take(struct cell_store *s, struct cell_slot *ret);
 /* Give it the name of a cell. On failure it is removed, and slot is empty. */
