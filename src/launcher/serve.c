@@ -73,6 +73,15 @@ static void drop(int *fd)
 	*fd = -1;
 }
 
+/* Closing is not enough: a first process being made has a copy of all our fds for a while, and as long as
+ * one is open somewhere its events would come again and again. */
+static void drop_watched(int *fd)
+{
+	if (*fd >= 0)
+		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+	drop(fd);
+}
+
 static void answer(int fd, struct launcher_reply *r)
 {
 	r->magic = LAUNCHER_MAGIC;
@@ -126,9 +135,9 @@ static void free_cell(struct cell *c)
 	forget_parked(c);
 	drop(&c->born.lease_fd);
 	drop_mounts_later(&c->born.mnt_fd);
-	drop(&c->control_fd);
-	drop(&c->born.pidfd);
-	drop(&c->born.status_fd);
+	drop_watched(&c->control_fd);
+	drop_watched(&c->born.pidfd);
+	drop_watched(&c->born.status_fd);
 	drop(&c->born.oom_fd);
 	c->is_used = false;
 	n_cells--;
@@ -365,7 +374,7 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 	for (size_t i = 0; i < MAX_CELLS; i++) /* one of ours: the answer comes when it is gone */
 		if (cells[i].is_used && cells[i].slot && cells[i].slot->number == rq->head.slot &&
 			slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-			drop(&cells[i].control_fd);
+			drop_watched(&cells[i].control_fd);
 			cells[i].control_fd = control_fd;
 			cells[i].is_ending = true;
 			kill_cell(&cells[i]);
@@ -480,7 +489,7 @@ static void on_status(struct cell *c)
 		c->is_refused = true;
 		kill_cell(c);
 	}
-	drop(&c->born.status_fd); /* its end: the guest runs, or its pidfd will tell */
+	drop_watched(&c->born.status_fd); /* its end: the guest runs, or its pidfd will tell */
 }
 
 static void on_control(struct cell *c)
@@ -497,7 +506,7 @@ static void on_control(struct cell *c)
 	if (n == 1 && order == LAUNCHER_END) {
 		c->is_ending = true;
 	} else {
-		drop(&c->control_fd); /* gone, or talking nonsense */
+		drop_watched(&c->control_fd); /* gone, or talking nonsense */
 		if (c->is_kept && c->is_ready)
 			return;
 	}
