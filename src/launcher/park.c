@@ -20,16 +20,15 @@
 
 #define ENOUGH_TIMES 2
 #define FAILURES_MAX 3
+#define TEXTS_MAX    256
 
-/* All of a request that cannot come with the lease. */
+/* All of a request that cannot come with the lease: what is not known here to be able to must be the same
+ * to the byte. Compared as bytes. */
 struct kind {
-	bool has_memory, has_cpu, has_pids, has_io; /* which groups it enters, not how much */
-	bool has_workspace;
-	uint32_t flags;
-	uint64_t disk_bytes, inodes;
+	struct launcher_head head;
 	dev_t guest_dev;
 	ino_t guest_ino;
-	char hostname[65], profile[33];
+	char texts[TEXTS_MAX]; /* all but the title, with their NULs */
 };
 
 static struct kind current, candidate;
@@ -40,31 +39,46 @@ static struct launcher_request like; /* the last of its kind, without fds */
 static int guest_fd = -1;
 static char title[LEASE_TITLE_SIZE];
 
+/* Leave of a head what must be the same. Of a limit that counts for a group, which the cell has to be in from
+ * its start, that is only whether there is one. */
+static void forget_values(struct launcher_head *h)
+{
+	h->control_fd = h->stream_fd = h->guest_fd = 0; /* always there */
+	h->workspace_fd = h->workspace_fd != LAUNCHER_NO_FD;
+	h->size = h->slot = h->owner_uid = h->owner_gid = 0;
+	h->flags &= ~(uint32_t)LAUNCHER_WORKSPACE_RO;
+	h->memory_bytes = h->memory_bytes != 0;
+	h->cpu_millis = h->cpu_millis != 0;
+	h->pids = h->pids != 0;
+	h->io_weight = h->io_weight != 0;
+	h->files = h->cpu_time_s = 0;
+	h->file_size_bytes = h->process_memory_bytes = 0;
+}
+
 /* false: it has something that must be there from the start. */
 static bool kind_of(const struct launcher_request *rq, struct kind *ret)
 {
-	const struct launcher_head *h = &rq->head;
-	const uint32_t harmless = LAUNCHER_BEST_EFFORT | LAUNCHER_WORKSPACE_RO;
+	const uint32_t known = LAUNCHER_BEST_EFFORT | LAUNCHER_WORKSPACE_RO;
 	struct stat st;
+	size_t n = 0;
 
-	memset(ret, 0, sizeof *ret); /* compared as bytes */
-	if ((h->flags & ~harmless) || rq->n_layers || rq->n_mounts || rq->filter_fd >= 0 ||
-		rq->scratch_fd >= 0 || rq->hold_fd >= 0 || fstat(rq->guest_fd, &st) < 0)
+	/* no other fds than the four that a lease brings */
+	if ((rq->head.flags & ~known) || rq->n_layers || rq->n_mounts ||
+		rq->head.n_fds != 3 + (rq->workspace_fd >= 0) || fstat(rq->guest_fd, &st) < 0)
 		return false;
-	ret->has_memory = h->memory_bytes;
-	ret->has_cpu = h->cpu_millis;
-	ret->has_pids = h->pids;
-	ret->has_io = h->io_weight;
-	ret->has_workspace = rq->workspace_fd >= 0;
-	ret->flags = h->flags & LAUNCHER_BEST_EFFORT;
-	ret->disk_bytes = h->disk_bytes;
-	ret->inodes = h->inodes;
+	memset(ret, 0, sizeof *ret);
+	ret->head = rq->head;
+	forget_values(&ret->head);
 	ret->guest_dev = st.st_dev;
 	ret->guest_ino = st.st_ino;
-	memcpy(ret->hostname, rq->texts[LAUNCHER_TEXT_HOSTNAME],
-		strnlen(rq->texts[LAUNCHER_TEXT_HOSTNAME], sizeof ret->hostname - 1));
-	memcpy(ret->profile, rq->texts[LAUNCHER_TEXT_PROFILE],
-		strnlen(rq->texts[LAUNCHER_TEXT_PROFILE], sizeof ret->profile - 1));
+	for (size_t i = 0; i < LAUNCHER_TEXT_COUNT; i++) {
+		size_t len = i == LAUNCHER_TEXT_TITLE ? 0 : strlen(rq->texts[i]);
+
+		if (n + len + 1 > sizeof ret->texts)
+			return false;
+		memcpy(ret->texts + n, rq->texts[i], len);
+		n += len + 1;
+	}
 	return true;
 }
 
@@ -133,11 +147,15 @@ const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd
 	/* as long as any title: the guest writes its own over it */
 	memset(title, '-', sizeof title - 1);
 	memcpy(title, "cell-guest:parked", strlen("cell-guest:parked"));
-	like.head.flags =
-		current.flags | BIRTH_PARKED | (current.has_workspace ? BIRTH_WORKSPACE_LATER : 0);
+	like.head.flags = current.head.flags | BIRTH_PARKED;
+	if (current.head.workspace_fd)
+		like.head.flags |= BIRTH_WORKSPACE_LATER;
+	const char *text = current.texts;
+	for (size_t i = 0; i < LAUNCHER_TEXT_COUNT; i++) {
+		like.texts[i] = text;
+		text += strlen(text) + 1;
+	}
 	like.texts[LAUNCHER_TEXT_TITLE] = title;
-	like.texts[LAUNCHER_TEXT_HOSTNAME] = current.hostname;
-	like.texts[LAUNCHER_TEXT_PROFILE] = current.profile;
 	like.control_fd = like.hold_fd = like.workspace_fd = like.filter_fd = like.scratch_fd = -1;
 	like.slots_fd = -1;
 	like.guest_fd = guest_fd;

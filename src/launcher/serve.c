@@ -32,6 +32,7 @@ enum source {
 #define PATIENCE_MS	1000
 #define CALM_MS		10000 /* without a request: keep less parked */
 #define GONE_MOUNTS_MAX 16
+#define MANY_CELLS	256
 
 struct cell {
 	bool is_used;
@@ -302,18 +303,16 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	if (!c || (rq->workspace_fd >= 0 && !c->is_ready))
 		return false;
 	forget_parked(c);
+	if (birth_lease(rq, c->slot, &c->born, &f) < 0) {
+		kill_cell(c); /* a new one will do, or say why not */
+		return false;
+	}
 	c->is_parked = false;
 	c->is_leased = true;
 	c->control_fd = control_fd;
-	if (birth_lease(rq, c->slot, &c->born, &f) < 0) {
-		c->is_refused = true;
-		answer_failure(control_fd, &f);
-		drop(&c->control_fd);
-		kill_cell(c);
-		return true;
-	}
-	/* files of the client's must be free when its cell is gone */
-	if (rq->workspace_fd >= 0)
+	drop(&c->born.lease_fd);
+	/* files of the client's must be free when its cell is gone; and of fds there is an end */
+	if (rq->workspace_fd >= 0 || n_cells > MANY_CELLS)
 		drop(&c->born.mnt_fd);
 	watch(c, c->control_fd, FROM_CONTROL);
 	if (c->is_ready)
