@@ -5,6 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 SUITES ?=
+PARTS  ?=
 FUZZ   ?= frame
 TIME   ?= 60
 
@@ -23,11 +24,11 @@ test: ## install what is missing and run the tests; SUITES="unit cli" picks some
 	@tools/setup test
 	@tools/run-tests -j $(JOBS) $(if $(V),--verbose) $(SUITES)
 
-bench: ## measure against the bare system calls; ARGS=--json
+bench: ## measure; PARTS="start parallel" picks some, ARGS="--quick --json"
 	@tools/setup bench
 	@$(MAKE) --no-print-directory all
 	@ninja -C $(BUILD) -j $(JOBS) --quiet bench
-	@$(BUILD)/bench/cell-bench $(ARGS)
+	@$(BUILD)/bench/cell-bench $(ARGS) $(PARTS)
 
 lint: ## style, static analysis, layers, banned functions, links; STEPS="tidy docs" picks some
 	@tools/setup lint

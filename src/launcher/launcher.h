@@ -102,6 +102,8 @@ struct slot *slot_adopt(uint32_t number, struct failure *f);
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);
 void slot_free_all(void);
+/* More are kept warm than there is use for: give one back when asked to. */
+bool slot_trim(bool is_asked);
 /* Slots that nobody holds any more: free what they left. */
 void slot_sweep(void);
 /* Whose it is, for REMOVE from another process. */

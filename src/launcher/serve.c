@@ -542,13 +542,15 @@ static bool do_chore(bool is_asked)
 	bool is_short = spare_is_ready() && n_parked < park_wanted();
 
 	if (!is_asked)
-		return is_unready || is_short || n_gone_mounts;
+		return is_unready || is_short || n_gone_mounts || slot_trim(false);
 	if (is_unready) /* the next cell's namespaces */
 		has_no_spare = spare_ready(NULL) < 0;
 	else if (is_short)
 		park();
 	else if (n_gone_mounts)
 		drop(&gone_mounts[--n_gone_mounts]);
+	else
+		(void)slot_trim(true);
 	return true;
 }
 
