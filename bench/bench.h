@@ -90,5 +90,7 @@ struct bench_count {
 /* Counters that must come back: fills ret, returns how many. */
 size_t bench_counts(struct bench_count *ret, size_t max);
 double bench_meminfo_kib(const char *word);
+/* all[0] is given: it and everything it has started, as many as fit. Returns how many. */
+size_t bench_family(pid_t *all, size_t max);
 /* Sum of the lines of smaps_rollup that begin with a word, in KiB; 0 when it is gone or another's. */
 double bench_process_kib(int64_t pid, const char *word);

@@ -54,31 +54,40 @@ static double entries_of(const char *path)
 	return n;
 }
 
-/* Of this process, and of what it has started and what those have: the launcher, its cells. */
-static void family(double *ret_processes, double *ret_fds)
+size_t bench_family(pid_t *all, size_t max)
 {
-	pid_t list[4096];
-	size_t n = 1;
 	char path[64], line[4096];
+	size_t n = 1;
 
-	list[0] = getpid();
-	*ret_fds = 0;
 	for (size_t i = 0; i < n; i++) {
-		(void)snprintf(path, sizeof path, "/proc/%d/fd", (int)list[i]);
-		*ret_fds += entries_of(path);
-		(void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)list[i],
-			(int)list[i]);
+		(void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)all[i],
+			(int)all[i]);
 		auto_file FILE *f = fopen(path, "re");
 		if (!f || !fgets(line, sizeof line, f))
 			continue;
-		for (char *p = line, *end; n < 4096; p = end) {
+		for (char *p = line, *end; n < max; p = end) {
 			long pid = strtol(p, &end, 10);
 			if (end == p)
 				break;
-			list[n++] = (pid_t)pid;
+			all[n++] = (pid_t)pid;
 		}
 	}
+	return n;
+}
+
+/* Of this process, and of what it has started and what those have: the launcher, its cells. */
+static void count_family(double *ret_processes, double *ret_fds)
+{
+	pid_t all[4096] = {getpid()};
+	size_t n = bench_family(all, 4096);
+	char path[64];
+
 	*ret_processes = (double)n;
+	*ret_fds = 0;
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(path, sizeof path, "/proc/%d/fd", (int)all[i]);
+		*ret_fds += entries_of(path);
+	}
 }
 
 static double cgroups(void)
@@ -111,7 +120,7 @@ size_t bench_counts(struct bench_count *ret, size_t max)
 {
 	double processes, fds;
 
-	family(&processes, &fds);
+	count_family(&processes, &fds);
 	const struct bench_count all[] = {
 		{"processes of ours", processes},
 		{"fds of ours", fds},
