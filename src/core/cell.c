@@ -105,7 +105,7 @@ static int prepare(const struct cell_spec *spec, struct cell **ret, struct cell_
 	int r = spec->name ? cell_store_check_name(spec->name, err) : random_name(name, err);
 
 	if (r >= 0)
-		r = cell_contract_choose(spec, chain, &probe, &degraded, err);
+		r = cell_contract_choose_hastily(spec, chain, &probe, &degraded, err);
 	if (r < 0)
 		return r;
 	auto_cell struct cell *c = cell_handle_new(spec->name ? spec->name : name);
@@ -195,6 +195,17 @@ static int take_place(struct cell_store *s, struct cell *c, const struct cell_sp
 	return r;
 }
 
+/* A cell could not be made. Does trying the back end out say more than that? */
+static bool is_unusable(const struct cell_spec *spec, struct cell_error *ret_why)
+{
+	const struct cell_backend *chain[CELL_CHAIN_MAX] = {0};
+	struct cell_probe probe;
+	cell_caps degraded = 0;
+
+	return cell_contract_choose(spec, chain, &probe, &degraded, ret_why) < 0 &&
+	       ret_why->code == CELL_ENOTSUP;
+}
+
 int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error *err)
 {
 	auto_store struct cell_store store = CELL_STORE_INIT;
@@ -223,8 +234,14 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	if (r >= 0)
 		r = cell_note_save(c, err);
 	if (r < 0) {
+		struct cell_error why = {0};
+
 		(void)destroy_cell(&store, c, NULL);
-		return cell_error_prefix(err, r, "make cell '%s'", c->name);
+		if (!is_unusable(spec, &why))
+			return cell_error_prefix(err, r, "make cell '%s'", c->name);
+		if (err)
+			*err = why;
+		return -EOPNOTSUPP;
 	}
 	if (!c->is_ephemeral) {
 		cell_closep(&c->lock_fd);

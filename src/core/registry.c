@@ -136,11 +136,12 @@ void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix
 	(void)snprintf(p->fix, sizeof p->fix, "%s", fix);
 }
 
-void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p)
+static void probe(const struct cell_backend *const *chain, bool is_hasty, struct cell_probe *p)
 {
 	size_t n = 1;
 
 	memset(p, 0, sizeof *p);
+	p->is_hasty = is_hasty;
 	while (chain[n])
 		n++;
 	p->is_usable = true;
@@ -152,6 +153,16 @@ void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *
 		chain[n]->probe(p);
 	}
 	p->chain = chain;
+}
+
+void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p)
+{
+	probe(chain, false, p);
+}
+
+void cell_probe_hastily(const struct cell_backend *const *chain, struct cell_probe *p)
+{
+	probe(chain, true, p);
 }
 
 static void fill_info(const struct cell_backend *const *chain, struct cell_backend_info *ret)
