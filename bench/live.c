@@ -35,17 +35,13 @@ static int weigh(const struct cell_info *info, void *user)
 size_t bench_live(struct bench *b, struct bench_row *ret)
 {
 	size_t n = b->is_quick ? MANY_QUICK : MANY, k = 0;
-	struct cell **cells = calloc(n, sizeof *cells);
+	static struct cell *cells[MANY];
 	struct rlimit files;
 	struct weight w = {0};
 	struct cell_error err = {0};
 
-	if (!bench_has_jail()) {
-		free(cells);
+	if (!bench_has_jail())
 		return 0;
-	}
-	if (!cells)
-		bench_die("no memory");
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* some fds for each */
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
@@ -70,7 +66,6 @@ size_t bench_live(struct bench *b, struct bench_row *ret)
 	}
 	double ended_s = (double)(bench_now_ns() - start) / 1e9;
 	bench_progress("live, ending", n, n);
-	free(cells);
 	struct weight left = {0};
 	if (cell_list(weigh, &left, &err) < 0 || left.n)
 		bench_die("live: %zu jails are still listed", left.n);

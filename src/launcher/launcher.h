@@ -161,6 +161,7 @@ void park_missed(void);
 void park_calm(void);
 /* One could not be made, or died by itself: after some of these there are no more. */
 void park_failed(void);
+void park_served(void); /* one was of use */
 size_t park_wanted(void);
 /* A request for a cell like the last ones, and the end where its lease will be sent. */
 const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd);

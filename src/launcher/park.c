@@ -82,11 +82,19 @@ static bool kind_of(const struct launcher_request *rq, struct kind *ret)
 	return true;
 }
 
+/* Both were set to zero before they were filled: padding too is the same. */
+static bool is_same(const struct kind *a, const struct kind *b)
+{
+	const unsigned char *x = (const void *)a, *y = (const void *)b;
+
+	return !memcmp(x, y, sizeof *a);
+}
+
 bool park_serves(const struct launcher_request *rq)
 {
 	struct kind k;
 
-	return has_current && kind_of(rq, &k) && !memcmp(&k, &current, sizeof k);
+	return has_current && kind_of(rq, &k) && is_same(&k, &current);
 }
 
 bool park_learn(const struct launcher_request *rq)
@@ -95,12 +103,12 @@ bool park_learn(const struct launcher_request *rq)
 
 	if (!kind_of(rq, &k) || n_failures >= FAILURES_MAX)
 		return false;
-	if (has_current && !memcmp(&k, &current, sizeof k)) {
+	if (has_current && is_same(&k, &current)) {
 		like.head = rq->head; /* its limits are the best guess for the next */
 		n_candidate = 0;
 		return false;
 	}
-	if (!n_candidate || memcmp(&k, &candidate, sizeof k) != 0) {
+	if (!n_candidate || !is_same(&k, &candidate)) {
 		candidate = k;
 		n_candidate = 0;
 	}
@@ -131,6 +139,11 @@ void park_failed(void)
 {
 	if (++n_failures >= FAILURES_MAX)
 		has_current = false;
+}
+
+void park_served(void)
+{
+	n_failures = 0;
 }
 
 size_t park_wanted(void)

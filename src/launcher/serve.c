@@ -124,11 +124,12 @@ static void drop_mounts_later(int *fd)
 
 static void forget_parked(const struct cell *c)
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < n_parked; i++)
-		if (parked[i] == c) {
-			memmove(parked + i, parked + i + 1, (--n_parked - i) * sizeof *parked);
-			return;
-		}
+		if (parked[i] != c)
+			parked[n++] = parked[i];
+	n_parked = n;
 }
 
 static void free_cell(struct cell *c)
@@ -307,6 +308,7 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 		kill_cell(c); /* a new one will do, or say why not */
 		return false;
 	}
+	park_served();
 	c->is_parked = false;
 	c->is_leased = true;
 	c->control_fd = control_fd;
