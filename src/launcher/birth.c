@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launcher/disk.h"
 #include "launcher/launcher.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
@@ -66,12 +67,25 @@ static int copy_layers(struct birth *b, struct failure *f)
 	return 0;
 }
 
+static int copy_scratch(struct birth *b, struct failure *f)
+{
+	const struct launcher_request *rq = b->rq;
+
+	if (rq->scratch_fd < 0)
+		return 0;
+	b->scratch_fd =
+		rq->head.flags & LAUNCHER_DISK_ON_IMAGE
+			? disk_mount(rq->scratch_fd, b->slot->uid, b->slot->gid, f)
+			: stage_clone_fd(rq->scratch_fd, ATTR_PLAIN, -1, LAUNCHER_STEP_DISK, f);
+	return b->scratch_fd < 0 ? -1 : 0;
+}
+
 static int copy_trees(struct birth *b, struct failure *f)
 {
 	const struct launcher_request *rq = b->rq;
 	int idmap = -1;
 
-	if (copy_layers(b, f) < 0)
+	if (copy_layers(b, f) < 0 || copy_scratch(b, f) < 0)
 		return -1;
 	if ((rq->workspace_fd >= 0 || rq->n_mounts) && host.n_uids &&
 		(idmap = idmap_for(b, rq->head.owner_uid, rq->head.owner_gid, f)) < 0)
@@ -179,7 +193,8 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		.scratch_fd = -1,
 		.oom_fd = -1};
 	const char *hostname = rq->texts[LAUNCHER_TEXT_HOSTNAME];
-	bool needs_outer = rq->n_layers || rq->workspace_fd >= 0 || rq->n_mounts;
+	bool needs_outer =
+		rq->n_layers || rq->workspace_fd >= 0 || rq->n_mounts || rq->scratch_fd >= 0;
 	bool is_in_cgroup = false;
 	int pair[2] = {-1, -1}, r;
 
@@ -222,6 +237,8 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	/* in its groups before the first instruction of anything that is not ours */
 	if (r == 0)
 		r = cgroup_enter(&slot->cgroup, ret->pid, !is_in_cgroup, f);
+	if (r == 0 && !cgroup_model_enter(&host.cgroups, &slot->cgroup, ret->pid))
+		r = fail(f, LAUNCHER_STEP_CPUS, "leave the CPUs alone that are others'", NULL);
 	if (r == 0)
 		r = map_ids(ret->pid, slot, f);
 	if (r == 0 && (rq->head.flags & BIRTH_PARKED) &&

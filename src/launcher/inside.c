@@ -28,17 +28,19 @@
 #include "launcher/stage.h"
 #include "launcher/sys.h"
 
-#define DEFAULT_DISK  (UINT64_C(1) << 30)
-#define OOM_SCORE     "300" /* guest/keeper.c gives commands more */
-#define ATTR_SCRATCH  (ATTR_NOSUID | ATTR_NODEV)
-#define FIRST_HIGH_FD 64
-#define FD_STREAM     3
-#define FD_LOCK	      4
-#define FD_OOM	      5
-#define FD_HOLD	      6
-#define FD_GUEST      7 /* from here on gone at exec */
-#define FD_GO	      8
-#define FD_CONTROL    9
+#define DEFAULT_DISK	(UINT64_C(1) << 30)
+#define SHM_BESIDE_DISK (UINT64_C(64) << 20)
+#define OWN_INODES	8     /* directories of ours, not the cell's */
+#define OOM_SCORE	"300" /* guest/keeper.c gives commands more */
+#define ATTR_SCRATCH	(ATTR_NOSUID | ATTR_NODEV)
+#define FIRST_HIGH_FD	64
+#define FD_STREAM	3
+#define FD_LOCK		4
+#define FD_OOM		5
+#define FD_HOLD		6
+#define FD_GUEST	7 /* from here on gone at exec */
+#define FD_GO		8
+#define FD_CONTROL	9
 
 __attribute__((noreturn)) static void give_up(const struct birth *b, const struct failure *f)
 {
@@ -46,25 +48,40 @@ __attribute__((noreturn)) static void give_up(const struct birth *b, const struc
 	_exit(125);
 }
 
-/* A private file system in memory for everything the cell writes: one size, one number of files. */
+/* A file system in memory of this size and with this many files. */
+static int mount_memory(uint64_t bytes, uint64_t inodes)
+{
+	char size[24], count[24];
+	const char *const options[] = {
+		"size", size, "nr_inodes", count, "mode", "0755", "source", "cell", NULL};
+
+	(void)snprintf(size, sizeof size, "%" PRIu64, bytes);
+	(void)snprintf(count, sizeof count, "%" PRIu64, inodes);
+	return mount_new("tmpfs", options, ATTR_SCRATCH);
+}
+
+/* A private file system for everything the cell writes: one size, one number of files. In memory, or
+ * the one on disk that the launcher has mounted. */
 static int mount_scratch(const struct birth *b, struct failure *f)
 {
 	const struct launcher_head *h = &b->rq->head;
-	char size[24], inodes[24];
 	uint64_t bytes = h->disk_bytes ? h->disk_bytes : DEFAULT_DISK;
-	const char *const options[] = {
-		"size", size, "nr_inodes", inodes, "mode", "0755", "source", "cell", NULL};
+	auto_fd int fd = b->scratch_fd >= 0 ? dup(b->scratch_fd)
+					    : mount_memory(bytes, h->inodes ? h->inodes + OWN_INODES
+									    : 1024 + bytes / 4096);
 
-	(void)snprintf(size, sizeof size, "%" PRIu64, bytes);
-	(void)snprintf(inodes, sizeof inodes, "%" PRIu64,
-		h->inodes ? h->inodes : 1024 + bytes / 4096);
-	auto_fd int fd = mount_new("tmpfs", options, ATTR_SCRATCH);
 	if (fd < 0 || sys_move_mount(fd, AT_FDCWD, "/" STAGE_SCRATCH, 0) < 0)
-		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", "tmpfs");
+		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", "it");
 	(void)umask(0);
 	if (mkdirat(fd, "tmp", 01777) < 0 || mkdirat(fd, "shm", 01777) < 0 ||
 		mkdirat(fd, "home", 0755) < 0)
 		return fail(f, LAUNCHER_STEP_SCRATCH, "make directories", NULL);
+	if (b->scratch_fd < 0)
+		return steal_fd(fd);
+	/* shared memory is memory, wherever the rest is */
+	auto_fd int shm = mount_memory(SHM_BESIDE_DISK, 1024);
+	if (shm < 0 || fchmodat(shm, ".", 01777, 0) < 0 || mount_at(shm, fd, "shm") < 0)
+		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", "shared memory");
 	return steal_fd(fd);
 }
 

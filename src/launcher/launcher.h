@@ -98,6 +98,8 @@ _Static_assert(!((BIRTH_PARKED | BIRTH_WORKSPACE_LATER) & LAUNCHER_FLAGS_ALL), "
 struct slot *slot_take(struct failure *f);
 /* By number, whoever made it: for REMOVE. NULL with errno EBUSY while its owner lives. */
 struct slot *slot_adopt(uint32_t number, struct failure *f);
+/* Does anybody hold it, here or elsewhere? */
+bool slot_is_alive(uint32_t number);
 /* Keep it warm for the next cell, or give it back to the machine. */
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);

@@ -62,6 +62,9 @@ static bool kind_of(const struct launcher_request *rq, struct kind *ret)
 	struct stat st;
 	size_t n = 0;
 
+	/* what is set aside for one cell is set aside when that is there */
+	if (rq->head.reserve_bytes || rq->head.cpu_weight || rq->head.n_cpus)
+		return false;
 	/* no other fds than the four that a lease brings */
 	if ((rq->head.flags & ~known) || rq->n_layers || rq->n_mounts ||
 		rq->head.n_fds != 3 + (rq->workspace_fd >= 0) || fstat(rq->guest_fd, &st) < 0)

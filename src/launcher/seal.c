@@ -157,6 +157,14 @@ int seal_filter(struct failure *f)
 {
 	if (!filter.len)
 		return fail_with(f, LAUNCHER_STEP_FILTER, EINVAL, "the filter is empty", NULL);
+	/* of two filters the stricter answer counts: what the client's own allows too much, this
+	 * does not */
+	if (filter.filter == own_filter) {
+		const struct sock_fprog *floor = seccomp_profile("floor");
+
+		if (!floor || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, floor) < 0)
+			return fail(f, LAUNCHER_STEP_FILTER, "load the filter below it", NULL);
+	}
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) < 0)
 		return fail(f, LAUNCHER_STEP_FILTER, "load the filter", NULL);
 	return 0;

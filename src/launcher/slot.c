@@ -78,6 +78,17 @@ static int lock_number(uint32_t number, bool is_made)
 	return -1;
 }
 
+bool slot_is_alive(uint32_t number)
+{
+	if (is_held_by_us(number))
+		return true;
+	int fd = lock_number(number, false);
+	if (fd < 0)
+		return errno == EWOULDBLOCK;
+	close(fd);
+	return false;
+}
+
 static void forget_name(uint32_t number)
 {
 	char name[16];
@@ -168,8 +179,9 @@ struct slot *slot_take(struct failure *f)
 			return NULL;
 		}
 		next_number = n + 1;
-		/* limits that a crashed launcher left there are not ours; and who lives there under
+		/* CPUs and limits that a crashed launcher left there are not ours; and who lives there under
 		 * another lock than ours must not be mixed with us */
+		cgroup_model_release(&host.cgroups, &s->cgroup, n);
 		if (cgroup_remove(&host.cgroups, &s->cgroup, n))
 			return s;
 		slot_drop(s);
@@ -212,6 +224,8 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 void slot_recycle(struct slot *s)
 {
 	slot_name_owner(s, "");
+	if (s->cgroup.is_dedicated)
+		cgroup_model_release(&host.cgroups, &s->cgroup, s->number);
 	/* since Linux 6.14 a process that clone3 puts into a group that was ever killed dies at once */
 	if (s->cgroup.was_killed)
 		(void)cgroup_remove(&host.cgroups, &s->cgroup, s->number);
@@ -227,7 +241,9 @@ void slot_free(struct slot *s)
 	for (size_t i = 0; i < n_idle; i++)
 		if (idle[i] == s)
 			idle[i] = idle[--n_idle];
+	cgroup_model_release(&host.cgroups, &s->cgroup, s->number);
 	(void)cgroup_remove(&host.cgroups, &s->cgroup, s->number);
+	cgroup_model_settle(&host.cgroups);
 	forget_name(s->number);
 	note_ours(s->number, false);
 	close(s->lock_fd);
@@ -281,6 +297,8 @@ void slot_sweep(void)
 			sweep_one((uint32_t)n);
 	}
 	cgroup_each(&host.cgroups, sweep_one);
+	cgroup_model_sweep(&host.cgroups);
+	cgroup_model_settle(&host.cgroups);
 }
 
 static int write_proc_file(pid_t pid, const char *name, const char *text)

@@ -225,7 +225,10 @@ static int control(const struct trial *t)
 
 struct cell *escape_open(const char *workspace, const struct cell_limits *limits)
 {
-	struct cell_spec spec = {.backend = "jail", .workspace = workspace, .timeout_ms = 20000};
+	struct cell_spec spec = {.backend = "jail",
+		.workspace = workspace,
+		.timeout_ms = 20000,
+		.seccomp = getenv("CELL_ESCAPE_SECCOMP")};
 	struct cell_error err = {0};
 	struct cell *c = NULL;
 
