@@ -75,14 +75,20 @@ static int open_leaf(struct cgroups *cg, struct cgroup_tree *t, uint32_t number)
 	char name[16];
 
 	(void)snprintf(name, sizeof name, "%" PRIu32, number);
-	for (int i = 0; i < 3; i++) {
-		if (mkdirat(t->fd, name, 0755) == 0 || errno == EEXIST)
+	for (int i = 0; i < 200; i++) {
+		if (mkdirat(t->fd, name, 0755) == 0)
 			return openat(t->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (errno != ENOENT && errno != ENODEV)
-			return -1;
-		if (!cgroup_make_again(cg, t))
+		/* One is there that somebody left, with limits of its own, and perhaps killed: since Linux 6.14 a process that
+		 * clone3 puts into a group that was ever killed dies at once. What is still in it is dying. */
+		if (errno == EEXIST) {
+			if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+				(void)usleep(1000);
+			continue;
+		}
+		if ((errno != ENOENT && errno != ENODEV) || i > 3 || !cgroup_make_again(cg, t))
 			return -1;
 	}
+	errno = EBUSY;
 	return -1;
 }
 
@@ -395,6 +401,16 @@ void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number)
 	for (int i = 0; i < CG_COUNT; i++)
 		if (cg->v1[i].fd >= 0)
 			s->v1_fd[i] = openat(cg->v1[i].fd, name, flags);
+}
+
+void cgroup_close(struct cgroup_slot *s)
+{
+	if (s->v2_fd >= 0)
+		close(s->v2_fd);
+	for (int i = 0; i < CG_COUNT; i++)
+		if (s->v1_fd[i] >= 0)
+			close(s->v1_fd[i]);
+	cgroup_slot_init(s);
 }
 
 static void each_in(struct cgroup_tree *t, void (*fn)(uint32_t number))

@@ -76,6 +76,8 @@ void cgroup_reset(struct cgroups *cg, struct cgroup_slot *s);
 bool cgroup_remove(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
 /* Groups of a slot that another launcher made. */
 void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
+/* Let go of the fds, and of nothing else. */
+void cgroup_close(struct cgroup_slot *s);
 /* The numbers of all groups there are: fn for each. */
 void cgroup_each(struct cgroups *cg, void (*fn)(uint32_t number));
 void cgroup_done(struct cgroups *cg);

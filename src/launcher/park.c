@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/launcher.h"
+#include "launcher/mount.h"
 #include "wire/lease.h"
 
 #define ENOUGH_TIMES 2
@@ -62,6 +63,10 @@ static bool kind_of(const struct launcher_request *rq, struct kind *ret)
 	struct stat st;
 	size_t n = 0;
 
+	/* a workspace is mounted later by a call that may be missing; and without idmaps it is the workspace
+	 * that says who the cell is */
+	if (mount_is_classic() || (rq->workspace_fd >= 0 && host.n_uids && !host.has_idmap))
+		return false;
 	/* what is set aside for one cell is set aside when that is there */
 	if (rq->head.reserve_bytes || rq->head.cpu_weight || rq->head.n_cpus)
 		return false;

@@ -157,6 +157,7 @@ enum launcher_answer {
 	X(DEV, "mount /dev")                          \
 	X(WORKSPACE, "mount the workspace")           \
 	X(MOUNT, "mount what the spec names")         \
+	X(OWNER, "let the cell have another's files") \
 	X(PIVOT, "change the root")                   \
 	X(NET, "set up the network")                  \
 	X(NESTING, "forbid nested user namespaces")   \
@@ -188,13 +189,18 @@ enum launcher_can {
 	LAUNCHER_CAN_CLONE_INTO = 1 << 7,
 	LAUNCHER_CAN_NEW_MOUNTS = 1 << 8, /* open_tree and its like */
 	LAUNCHER_CAN_IDMAP = 1 << 9,
-	LAUNCHER_CAN_OVERLAY = 1 << 10,
+	LAUNCHER_CAN_OVERLAY = 1 << 10, /* READY of a TRIAL says so */
 	LAUNCHER_CAN_OOM_EXEMPT = 1 << 11,
 	LAUNCHER_IS_ROOTFUL = 1 << 12,
-	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* else only /proc/PID */
-	LAUNCHER_CAN_TIME_NS = 1 << 14,
+	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* READY: else only /proc/PID */
+	LAUNCHER_CAN_TIME_NS = 1 << 14,	  /* never: it would hide nothing, see ARCHITECTURE.md */
 	LAUNCHER_CAN_UNIQUE_IDS = 1 << 15,
 	LAUNCHER_CAN_RESERVE = 1 << 16, /* memory */
+	/* fallbacks keep every wall; without CLONE_INTO above a cell enters its group before it does
+	 * anything, without IDMAP see LAUNCHER_STEP_OWNER */
+	LAUNCHER_CAN_CLONE3 = 1 << 24,
+	LAUNCHER_CAN_OPENAT2 = 1 << 25,
+	LAUNCHER_CAN_CLOSE_RANGE = 1 << 26,
 };
 
 struct launcher_reply {

@@ -69,8 +69,9 @@ static int limit(int resource, uint64_t soft, uint64_t hard)
 	return setrlimit(resource, &rl);
 }
 
-int seal_limits(const struct launcher_request *rq, struct failure *f)
+int seal_limits(const struct birth *b, struct failure *f)
 {
+	const struct launcher_request *rq = b->rq;
 	/* a parked one's own comes with its lease: a limit can be lowered, never raised again */
 	uint32_t pids =
 		rq->head.pids && !(rq->head.flags & BIRTH_PARKED) ? rq->head.pids : DEFAULT_PIDS;
@@ -80,7 +81,7 @@ int seal_limits(const struct launcher_request *rq, struct failure *f)
 		return fail(f, LAUNCHER_STEP_LIMITS, "set", "RLIMIT_CORE");
 	/* stops a fork bomb where there is no pids cgroup; not where it would count the user's own
 	 * processes too */
-	if ((host.n_uids || host.cgroups.has_own_nproc) && limit(RLIMIT_NPROC, pids, pids) < 0)
+	if ((b->has_own_id || host.cgroups.has_own_nproc) && limit(RLIMIT_NPROC, pids, pids) < 0)
 		return fail(f, LAUNCHER_STEP_LIMITS, "set", "RLIMIT_NPROC");
 	/* kernel memory that is charged to nobody, priorities that starve the neighbours */
 	if (limit(RLIMIT_MEMLOCK, 8u << 20, 8u << 20) < 0 ||

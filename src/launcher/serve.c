@@ -238,9 +238,13 @@ static uint32_t what_we_can(void)
 	can |= host.has_new_mounts ? LAUNCHER_CAN_NEW_MOUNTS : 0;
 	can |= host.may_exempt_oom ? LAUNCHER_CAN_OOM_EXEMPT : 0;
 	can |= host.is_rootful ? LAUNCHER_IS_ROOTFUL : 0;
-	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS | LAUNCHER_CAN_IDMAP : 0;
-	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
-	can |= host.has_time_ns ? LAUNCHER_CAN_TIME_NS : 0;
+	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS : 0;
+	can |= host.has_idmap ? LAUNCHER_CAN_IDMAP : 0;
+	can |= host.has_clone3 ? LAUNCHER_CAN_CLONE3 : 0;
+	can |= host.has_openat2 ? LAUNCHER_CAN_OPENAT2 : 0;
+	can |= host.has_close_range ? LAUNCHER_CAN_CLOSE_RANGE : 0;
+	if (!host.has_clone_into)
+		can &= ~(uint32_t)LAUNCHER_CAN_CLONE_INTO;
 	return can;
 }
 
@@ -399,7 +403,7 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 			return;
 		}
 	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-		struct slot *s = slot_adopt(rq->head.slot, &f);
+		struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
 		if (s)
 			slot_free(s);
 	}

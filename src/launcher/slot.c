@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/split.h"
 #include "launcher/sys.h"
 
 #define IDLE_MAX 64 /* kept warm: what many cells at once have left is given back */
@@ -190,7 +191,7 @@ struct slot *slot_take(struct failure *f)
 	return NULL;
 }
 
-struct slot *slot_adopt(uint32_t number, struct failure *f)
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 {
 	for (size_t i = 0; i < n_slots; i++)
 		if (slots[i].is_held && slots[i].number == number)
@@ -200,6 +201,12 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 	cgroup_adopt(&host.cgroups, &groups, number);
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
+		/* the groups were opened before: if the number is still that cell's, they are too. A
+		 * later cell with the number has others, under the same names */
+		if (!slot_is_owned_by(number, title)) {
+			cgroup_close(&groups);
+			return NULL;
+		}
 		cgroup_kill(&host.cgroups, &groups);
 		fd = lock_number(number, true);
 		if (fd >= 0 || errno != EWOULDBLOCK)
@@ -207,7 +214,7 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 		(void)usleep(i < 20 ? 200 : 5000);
 	}
 	if (fd < 0) {
-		(void)cgroup_remove(&host.cgroups, &groups, number);
+		cgroup_close(&groups);
 		(void)fail(f, LAUNCHER_STEP_KILL, "wait for the cell's first process to end", NULL);
 		return NULL;
 	}
@@ -316,9 +323,7 @@ static int make_idmap(const struct slot *s, uint32_t uid, uint32_t gid, struct f
 {
 	char text[48], path[48];
 	int pidfd = -1, fd = -1;
-	struct clone3_args a = {
-		.flags = CLONE_NEWUSER | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd};
-	pid_t pid = (pid_t)sys_clone3(&a);
+	pid_t pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
 
 	if (pid < 0)
 		return fail(f, LAUNCHER_STEP_WORKSPACE,

@@ -171,10 +171,10 @@ TEST_NEEDS(a_root_tree_may_be_an_archive, NEEDS(ROOT_DIR) | NEEDS(ROOT_TAR))
 	must_succeed(other_process(make_archive, s, path));
 	spec.root = path;
 	auto_cell struct cell *c = open_spec(&spec);
-	auto_result struct cell_result r = sh(c, "cat /etc/os-release; echo x > /etc/mark");
+	auto_result struct cell_result r = sh(c, "cat /etc/os-release; echo x > /mark");
 	ASSERT_HAS(r.out, "Conformance root tree");
 	ASSERT_INT(r.exit.exit_code, 0);
-	snprintf(mark, sizeof(mark), "%s/etc/mark", s->root);
+	snprintf(mark, sizeof(mark), "%s/mark", s->root);
 	ASSERT(access(mark, F_OK) < 0); /* each cell has a copy of its own */
 	host_store(path, "\x1f\x8b no tar", 9);
 	FAILS(NOT_SUPPORTED | INVALID, cell_open(&spec, &broken, &E));

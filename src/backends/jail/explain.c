@@ -120,6 +120,9 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 				 "FUSE): use one "
 				 "on ext4, xfs, btrfs or tmpfs, or run Cell as the directory's "
 				 "owner");
+		else if (e == EXDEV)
+			set(fix, "unmount what is hidden there under another mount, name a "
+				 "directory further down, or use Linux 5.12");
 		else if (e == EROFS || e == EACCES || e == ENOENT)
 			set(fix, "choose a target below a directory that the image does not have, "
 				 "such as /data");
@@ -142,6 +145,10 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 		else if (e == ENODEV)
 			set(fix,
 				"the kernel has no ext4: `modprobe ext4`, or use --scratch memory");
+		break;
+	case LAUNCHER_STEP_OWNER:
+		set(fix, "give it to an ordinary user (chown), mount it read-only, or leave it "
+			 "out: root's files can be given to a cell from Linux 5.12 on");
 		break;
 	case LAUNCHER_STEP_OVERLAY:
 		set(fix, "overlays in user namespaces need Linux 5.11, idmapped ones 5.19");
@@ -168,6 +175,7 @@ static enum cell_code code_of(const struct launcher_reply *r)
 	case LAUNCHER_STEP_CPUS:
 		return r->sys_errno == EAGAIN ? CELL_ELIMIT : CELL_EBACKEND;
 	case LAUNCHER_STEP_CGROUP:
+	case LAUNCHER_STEP_OWNER:
 	case LAUNCHER_STEP_WORKSPACE:
 		return r->sys_errno == EINVAL || r->sys_errno == EOPNOTSUPP ? CELL_ENOTSUP
 									    : CELL_EBACKEND;

@@ -56,7 +56,10 @@ static void look(bool is_hasty)
 	found.uid = geteuid();
 	found.is_tried = r < 0 || !is_hasty;
 	found.is_usable = r == 0 && (is_hasty || trial.answer == LAUNCHER_READY);
-	found.can = hello.can | (trial.can & LAUNCHER_CAN_FULL_PROC);
+	/* what only a trial shows is taken for granted until it fails */
+	found.can = hello.can |
+		    (is_hasty ? LAUNCHER_CAN_OVERLAY
+			      : trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	found.hello.can = found.can;
 	if (found.is_usable)
 		return;
@@ -124,6 +127,7 @@ void jail_probe(struct cell_probe *p)
 		cell_probe_lack(p, CELL_CAP_SCRATCH_DISK, missing, "or use --scratch memory");
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
-			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
-				"as root: modprobe overlay");
+			cell_probe_lack(p, images[i],
+				"no overlay can be mounted in a user namespace here",
+				"use Linux 5.11 or later; as root: modprobe overlay");
 }
