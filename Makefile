@@ -5,6 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 SUITES ?=
+PARTS  ?=
 FUZZ   ?= frame
 TIME   ?= 60
 KERNEL ?=
@@ -31,11 +32,11 @@ test-vm: ## the jail in a virtual machine with Debian's kernel and cgroup2; SUIT
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
 	@KERNEL='$(KERNEL)' ACCEL='$(ACCEL)' tools/test-vm $(if $(V),--verbose) $(SUITES)
 
-bench: ## measure against the bare system calls; ARGS=--json
+bench: ## measure; PARTS="start parallel" picks some, ARGS="--quick --json"
 	@tools/setup bench
 	@$(MAKE) --no-print-directory all
 	@ninja -C $(BUILD) -j $(JOBS) --quiet bench
-	@$(BUILD)/bench/cell-bench $(ARGS)
+	@$(BUILD)/bench/cell-bench $(ARGS) $(PARTS)
 
 lint: ## style, static analysis, layers, banned functions, links; STEPS="tidy docs" picks some
 	@tools/setup lint

@@ -26,6 +26,8 @@
 #include "launcher/split.h"
 #include "launcher/sys.h"
 
+#define IDLE_MAX 64 /* kept warm: what many cells at once have left is given back */
+
 static struct slot slots[MAX_CELLS];
 static struct slot *idle[MAX_CELLS]; /* held, nobody in it */
 static size_t n_idle, n_slots;
@@ -258,6 +260,15 @@ void slot_free(struct slot *s)
 		if (s->idmaps[i].fd >= 0)
 			close(s->idmaps[i].fd);
 	*s = (struct slot){.lock_fd = -1, .idmaps = {{.fd = -1}, {.fd = -1}}};
+}
+
+bool slot_trim(bool is_asked)
+{
+	if (n_idle <= IDLE_MAX)
+		return false;
+	if (is_asked)
+		slot_free(idle[0]);
+	return true;
 }
 
 void slot_free_all(void)

@@ -2,6 +2,7 @@
 /*
  * probe.c: does the jail hold here? Nothing is concluded from version numbers: the launcher is started
  * and makes a cell up to the step before the guest would run. What that cell could not have is a lack.
+ * Whoever makes a real cell next is spared the rehearsal.
  */
 #include "backends/jail/probe.h"
 
@@ -22,7 +23,7 @@ static struct {
 	pthread_mutex_t lock;
 	pid_t pid; /* who looked, as whom: another must look for itself; 0: nobody yet */
 	uid_t uid;
-	bool is_usable;
+	bool is_usable, is_tried;
 	uint32_t can;
 	struct launcher_reply hello;
 	char reason[240], fix[240];
@@ -46,20 +47,24 @@ static int try_cell(uint32_t flags, struct launcher_reply *ret, struct cell_erro
 			   : jail_client_receive(control, TRIAL_TIMEOUT_MS, ret, NULL, err);
 }
 
-static void look(void)
+static void look(bool is_hasty)
 {
 	struct launcher_reply hello = {0}, trial = {0};
 	struct cell_error err = {0};
 	int r = jail_client_hello(&hello, &err);
 
 	found.hello = hello;
-	if (r == 0)
+	if (r == 0 && !is_hasty)
 		r = try_cell(0, &trial, &err);
 	found.has_tried_network = false;
 	found.pid = getpid();
 	found.uid = geteuid();
-	found.is_usable = r == 0 && trial.answer == LAUNCHER_READY;
-	found.can = hello.can | (trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
+	found.is_tried = r < 0 || !is_hasty;
+	found.is_usable = r == 0 && (is_hasty || trial.answer == LAUNCHER_READY);
+	/* what only a trial shows is taken for granted until it fails */
+	found.can = hello.can |
+		    (is_hasty ? LAUNCHER_CAN_OVERLAY
+			      : trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	found.hello.can = found.can;
 	if (found.is_usable)
 		return;
@@ -132,8 +137,8 @@ void jail_probe(struct cell_probe *p)
 		CELL_CAP_ROOT_DIR, CELL_CAP_ROOT_TAR, CELL_CAP_IMAGE};
 
 	(void)pthread_mutex_lock(&found.lock);
-	if (found.pid != getpid() || found.uid != geteuid())
-		look();
+	if (found.pid != getpid() || found.uid != geteuid() || (!found.is_tried && !p->is_hasty))
+		look(p->is_hasty);
 	if (found.is_usable && p->is_thorough && !found.has_tried_network)
 		try_network();
 	(void)pthread_mutex_unlock(&found.lock);
