@@ -51,7 +51,9 @@ extern "C" {
 	X(SCRATCH_DISK, "scratch.disk", "what it writes besides is on disk")                      \
 	X(NET_NONE, "network.none", "no network at all")                                          \
 	X(NET_ALLOW, "network.allow", "network to named domains only")                            \
-	X(NET_OPEN, "network.open", "network without rules")                                      \
+	X(NET_OPEN, "network.open", "network without a list of domains")                          \
+	X(NET_PRIVATE, "network.private",                                                         \
+		"an open network closed to host and private addresses, but for named ones")       \
 	X(GPU, "gpu", "a GPU")                                                                    \
 	X(PAUSE, "pause", "freeze and thaw")                                                      \
 	X(SNAPSHOT, "snapshot", "save and restore")                                               \

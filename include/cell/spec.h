@@ -21,7 +21,7 @@ enum cell_network {
 	CELL_NETWORK_DEFAULT = 0, /* whatever the back end gives */
 	CELL_NETWORK_NONE,
 	CELL_NETWORK_ALLOW, /* only the domains in network_allow */
-	CELL_NETWORK_OPEN,
+	CELL_NETWORK_OPEN,  /* all but the host itself and private destinations */
 };
 
 /* What of the host's environment a command sees. Secrets (*_API_KEY, *_SECRET, *_TOKEN, *_PASSWORD,
@@ -99,6 +99,10 @@ struct cell_spec {
 	const char *seccomp;
 	enum cell_network network;
 	const char *const *network_allow; /* NULL-terminated domains */
+	/* With an open network: private addresses and ranges that may be reached all the same
+	 * ("10.1.2.0/24", "10.1.2.3:5432", "[fd00::1]:443"), and resolvers instead of the host's;
+	 * NULL-terminated */
+	const char *const *network_private, *const *network_dns;
 	uint32_t gpus;
 	enum cell_lifecycle lifecycle;
 	const char *const *labels; /* "k=v", NULL-terminated */

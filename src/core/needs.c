@@ -214,6 +214,19 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 			spec->network_allow && *spec->network_allow ? *spec->network_allow : "[]");
 	if (spec->network == CELL_NETWORK_OPEN)
 		need(ret, CELL_CAP_NET_OPEN, false, "network: open");
+	const char *const *exceptions = spec->network_private && *spec->network_private
+						? spec->network_private
+						: spec->network_dns;
+	if (exceptions && *exceptions) {
+		need(ret, CELL_CAP_NET_PRIVATE, false, "network.%s: %s",
+			exceptions == spec->network_dns ? "dns" : "private", *exceptions);
+		if (spec->network != CELL_NETWORK_OPEN) {
+			r = cell_fail(err, CELL_EINVAL, 0,
+				"network.private and network.dns are of use with an open network "
+				"only");
+			return cell_error_hint(err, r, "set network.mode: open (--network open)");
+		}
+	}
 	if (spec->gpus)
 		need(ret, CELL_CAP_GPU, false, "gpus: %u", spec->gpus);
 	if ((r = lifecycle_needs(spec, ret, err)) < 0)

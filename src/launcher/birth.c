@@ -19,9 +19,11 @@
 #include "launcher/launcher.h"
 #include "launcher/mount.h"
 #include "launcher/mount_classic.h"
+#include "launcher/net.h"
 #include "launcher/split.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
+#include "wire/lease.h"
 
 #define ATTR_PLAIN (ATTR_NOSUID | ATTR_NODEV) /* setuid files and device nodes are just files */
 
@@ -133,6 +135,14 @@ static int copy_trees(struct birth *b, struct failure *f)
 	return 0;
 }
 
+static int open_proc(pid_t pid, const char *name)
+{
+	char path[48];
+
+	(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 static int write_proc(pid_t pid, const char *name, const char *text)
 {
 	char path[48];
@@ -184,7 +194,7 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 
 	memset(b.mount_fds, -1, sizeof b.mount_fds);
 	memset(b.layer_fds, -1, sizeof b.layer_fds);
-	*ret = (struct newborn){.pid = -1, .pidfd = -1, .status_fd = -1, .oom_fd = -1};
+	*ret = (struct newborn)NEWBORN_INIT;
 	r = spare_ready(f);
 	if (r == 0)
 		r = choose_ids(&b, f);
@@ -231,9 +241,78 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		r = fail(f, LAUNCHER_STEP_CPUS, "leave the CPUs alone that are others'", NULL);
 	if (r == 0)
 		r = map_ids(ret->pid, &b, f);
+	if (r == 0 && (rq->head.flags & BIRTH_PARKED) &&
+		(ret->mnt_fd = open_proc(ret->pid, "ns/mnt")) < 0)
+		r = fail(f, LAUNCHER_STEP_CLONE, "open the mount namespace", NULL);
 	birth_done(&b);
 	ret->oom_fd = b.oom_fd;
-	if (r == 0 && !(rq->head.flags & LAUNCHER_NET_OPEN) && birth_go(ret, slot->number) < 0)
+	if (rq->head.flags & LAUNCHER_NET_OPEN && rq->head.flags & LAUNCHER_TRIAL)
+		r = r < 0 ? r : net_try(rq, slot->number, ret->pid, f);
+	else
+		ret->is_open = rq->head.flags & LAUNCHER_NET_OPEN;
+	if (r == 0 && ret->is_open)
+		r = net_open(rq, slot->number, ret->pid, f);
+	/* without root the way out is the client's to make: see LAUNCHER_NETWORK */
+	if (r == 0 && (host.is_rootful || !ret->is_open) && birth_go(ret, slot->number) < 0)
 		r = fail(f, LAUNCHER_STEP_CLONE, "let the first process go", NULL);
 	return r;
+}
+
+/* From here: nothing but our own guest has ever run in the cell, so nobody can be in the way. */
+static int mount_workspace(const struct launcher_request *rq, struct slot *slot,
+	const struct newborn *n, struct failure *f)
+{
+	struct birth b = {.rq = rq,
+		.slot = slot,
+		.go_fd = -1,
+		.root_fd = -1,
+		.workspace_fd = -1,
+		.scratch_fd = -1};
+	int r = stage_enter_outer(f);
+
+	if (r == 0) {
+		r = copy_trees(&b, f);
+		if (r == 0 && setns(n->mnt_fd, CLONE_NEWNS) < 0)
+			r = fail(f, LAUNCHER_STEP_WORKSPACE, "enter the parked cell", NULL);
+		else if (r == 0 && sys_move_mount(b.workspace_fd, AT_FDCWD, CELL_WORKSPACE, 0) < 0)
+			r = fail(f, LAUNCHER_STEP_WORKSPACE, "mount", CELL_WORKSPACE);
+		if (stage_leave_outer(r < 0 ? NULL : f) < 0)
+			_exit(1); /* in the wrong namespace nothing may go on */
+	}
+	birth_done(&b);
+	return r;
+}
+
+int birth_lease(const struct launcher_request *rq, struct slot *slot, struct newborn *n,
+	struct failure *f)
+{
+	const struct launcher_head *h = &rq->head;
+	struct lease l = {.magic = LEASE_MAGIC,
+		.pids = h->pids,
+		.files = h->files,
+		.file_size = h->file_size_bytes,
+		.memory = h->process_memory_bytes,
+		.cpu_s = h->cpu_time_s};
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {.iov_base = &l, .iov_len = sizeof l};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control};
+
+	if (cgroup_prepare(&host.cgroups, &slot->cgroup, slot->number, rq, &n->enforced, f) < 0)
+		return -1;
+	if (rq->workspace_fd >= 0 && mount_workspace(rq, slot, n, f) < 0)
+		return -1;
+	(void)snprintf(l.title, sizeof l.title, "%s", rq->texts[LAUNCHER_TEXT_TITLE]);
+	control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS};
+	memcpy(CMSG_DATA(&control.head), &rq->stream_fd, sizeof rq->stream_fd);
+	if (sendmsg(n->lease_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof l)
+		return fail(f, LAUNCHER_STEP_EXEC, "send the guest its lease", NULL);
+	return 0;
 }

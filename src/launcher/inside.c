@@ -27,6 +27,7 @@
 #include "launcher/mount.h"
 #include "launcher/mount_classic.h"
 #include "launcher/reply.h"
+#include "launcher/resolv.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
 
@@ -260,8 +261,9 @@ static int mount_named(const struct birth *b, int root, int scratch, struct fail
 	if (b->workspace_fd >= 0) {
 		if (mount_at(b->workspace_fd, root, CELL_WORKSPACE) < 0)
 			return fail(f, LAUNCHER_STEP_WORKSPACE, "mount", CELL_WORKSPACE);
-	} else if (mkdirat(scratch, "work-space", 0755) < 0 ||
-		   bind_scratch(scratch, "work-space", root, CELL_WORKSPACE, 0, f) < 0) {
+	} else if (!(rq->head.flags & BIRTH_WORKSPACE_LATER) &&
+		   (mkdirat(scratch, "work-space", 0755) < 0 ||
+			   bind_scratch(scratch, "work-space", root, CELL_WORKSPACE, 0, f) < 0)) {
 		return fail(f, LAUNCHER_STEP_WORKSPACE, "make a private", "workspace");
 	}
 	for (size_t i = 0; i < rq->n_mounts; i++) {
@@ -344,6 +346,9 @@ static int build(struct birth *b, struct failure *f)
 		return -1;
 	if (mount_system(b, root, scratch, f) < 0 || mount_named(b, root, scratch, f) < 0)
 		return -1;
+	const char *resolv = b->rq->texts[LAUNCHER_TEXT_RESOLV];
+	if (*resolv && resolv_place(root, scratch, resolv, b->rq->n_layers, f) < 0)
+		return -1;
 	/* only now is it in all its groups: they look like the top from inside */
 	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)
 		return fail(f, LAUNCHER_STEP_NAMESPACES, "make a cgroup namespace", NULL);
@@ -415,7 +420,11 @@ static void execute(const struct birth *b)
 	struct arguments a = {.n = 1};
 
 	a.v[0] = *title ? title : "cell-guest";
-	arg(&a, h->flags & LAUNCHER_KEEP ? "--listen-fd" : "--fd", "3");
+	arg(&a,
+		h->flags & BIRTH_PARKED	   ? "--wait-fd"
+		: h->flags & LAUNCHER_KEEP ? "--listen-fd"
+					   : "--fd",
+		"3");
 	arg(&a, "--workspace", CELL_WORKSPACE);
 	arg(&a, "--home", CELL_HOME);
 	arg(&a, "--tmp", "/tmp");
@@ -424,10 +433,12 @@ static void execute(const struct birth *b)
 			cgroup_oom_is_eventfd(&b->slot->cgroup) ? "--oom-eventfd"
 								: "--oom-events-fd",
 			"5");
-	arg_limit(&a, "nofile", h->files);
-	arg_limit(&a, "fsize", h->file_size_bytes);
-	arg_limit(&a, "as", h->process_memory_bytes);
-	arg_limit(&a, "cpu", h->cpu_time_s);
+	if (!(h->flags & BIRTH_PARKED)) {
+		arg_limit(&a, "nofile", h->files);
+		arg_limit(&a, "fsize", h->file_size_bytes);
+		arg_limit(&a, "as", h->process_memory_bytes);
+		arg_limit(&a, "cpu", h->cpu_time_s);
+	}
 	(void)syscall(SYS_execveat, FD_GUEST, "", a.v, env, AT_EMPTY_PATH);
 }
 
@@ -440,9 +451,12 @@ static void say_ready(const struct birth *b)
 		.slot = b->go.slot,
 		.can = b->go.enforced | (b->has_full_proc ? LAUNCHER_CAN_FULL_PROC : 0) |
 		       (b->has_overlay ? LAUNCHER_CAN_OVERLAY : 0)};
-	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	const char word = b->has_full_proc ? BIRTH_READY_FULL_PROC : BIRTH_READY;
 
-	(void)send(FD_GO, "x", 1, MSG_NOSIGNAL);
+	(void)send(FD_GO, &word, 1, MSG_NOSIGNAL);
+	if (b->rq->control_fd < 0) /* parked: nobody to tell yet */
+		return;
+	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	(void)reply_send(FD_CONTROL, &r, pidfd);
 	if (pidfd >= 0)
 		close(pidfd);

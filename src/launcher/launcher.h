@@ -7,8 +7,10 @@
  *	slot.c    what a cell holds exclusively: a number, ids, cgroups
  *	stage.c   the launcher's own mount namespace and the root template
  *	spare.c   network, ipc and host name namespaces made ahead
+ *	park.c    whole cells made ahead, up to a guest that waits
  *	features.c, split.c  what this kernel has, and what is done where it has less
  *	mount.c, mount_classic.c, submounts.c  mounting, by new calls and by old
+ *	net.c     an open cell's way to the network, and what it may not reach
  *	birth.c   from a request to a running guest: the launcher's half
  *	inside.c  the first process's half: mounts
  *	seal.c    the first process's half: giving up everything
@@ -89,10 +91,19 @@ struct birth {
 	bool has_overlay;   /* TRIAL: one could be mounted */
 };
 
+/* Flags of a request that only we set: the parser refuses them. */
+#define BIRTH_PARKED	      (1u << 31) /* nobody has asked yet; the stream is where its lease will come */
+#define BIRTH_WORKSPACE_LATER (1u << 30) /* with the lease */
+_Static_assert(!((BIRTH_PARKED | BIRTH_WORKSPACE_LATER) & LAUNCHER_FLAGS_ALL), "ours alone");
+
+/* What a first process says when only exec is left. */
+#define BIRTH_READY	      'x'
+#define BIRTH_READY_FULL_PROC 'p'
+
 /* ---- slot.c ---- */
 struct slot *slot_take(struct failure *f);
-/* The cell of this title in this slot, whoever made it, killed: for REMOVE. NULL without a failure when the number is not that
- * title's any more. */
+/* By number, whoever made it: for REMOVE. NULL without failure when it is no longer the cell's of this
+ * title, or never was: a cell that is not kept leaves no title. What nobody holds is swept then. */
 struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
 /* Does anybody hold it, here or elsewhere? */
 bool slot_is_alive(uint32_t number);
@@ -100,8 +111,12 @@ bool slot_is_alive(uint32_t number);
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);
 void slot_free_all(void);
+/* More are kept warm than there is use for: give one back when asked to. */
+bool slot_trim(bool is_asked);
 /* Slots that nobody holds any more: free what they left. */
 void slot_sweep(void);
+/* The same for one number; one that is in use is left alone. */
+void slot_sweep_one(uint32_t number);
 /* Whose it is, for REMOVE from another process. */
 void slot_name_owner(struct slot *s, const char *title);
 bool slot_is_owned_by(uint32_t number, const char *title);
@@ -130,11 +145,38 @@ struct newborn {
 	int status_fd; /* readable: a struct failure, or the end, which is good news */
 	int oom_fd;
 	uint32_t enforced; /* limits, LAUNCHER_CAN_* */
+	bool is_open;	   /* has a network */
+	int lease_fd;	   /* parked: where its lease is sent */
+	int mnt_fd;	   /* parked: its mount namespace, torn down when nobody waits for that */
 };
+#define NEWBORN_INIT                                                                   \
+	{                                                                              \
+		.pid = -1, .pidfd = -1, .status_fd = -1, .oom_fd = -1, .lease_fd = -1, \
+		.mnt_fd = -1                                                           \
+	}
 /* On failure *ret may still hold a process and fds: they are the caller's to end. */
 int birth_begin(const struct launcher_request *rq, struct slot *slot, struct newborn *ret,
 	struct failure *f);
 int birth_go(const struct newborn *n, uint32_t slot);
+/* Make a parked cell the one that was asked for. */
+int birth_lease(const struct launcher_request *rq, struct slot *slot, struct newborn *n,
+	struct failure *f);
+
+/* ---- park.c ---- */
+#define PARK_MAX 4
+/* Learn from a request what the next one may be like. true: what is parked is of no use any more. */
+bool park_learn(const struct launcher_request *rq);
+/* Can what is parked serve it? */
+bool park_serves(const struct launcher_request *rq);
+/* There was nothing parked although there might have been: have more. And: it was quiet, have less. */
+void park_missed(void);
+void park_calm(void);
+/* One could not be made, or died by itself: after some of these there are no more. */
+void park_failed(void);
+void park_served(void); /* one was of use */
+size_t park_wanted(void);
+/* A request for a cell like the last ones, and the end where its lease will be sent. */
+const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd);
 
 /* ---- inside.c, seal.c ---- */
 /* The first process, until exec. Does not return. */

@@ -24,6 +24,7 @@
 #include "base/closefds.h"
 #include "launcher/features.h"
 #include "launcher/launcher.h"
+#include "launcher/net.h"
 #include "launcher/serve.h"
 #include "launcher/sys.h"
 
@@ -115,6 +116,7 @@ static int start(struct failure *f)
 	cgroup_init(&host.cgroups, host.is_rootful);
 	if (!host.is_rootful && become_root_of_our_own(f) < 0)
 		return -1;
+	net_init();
 	if (stage_init(f) < 0 || spare_ready(f) < 0)
 		return -1;
 	/* nobody of the same user may look into it; without root our own /proc files would be lost to us */
@@ -123,7 +125,7 @@ static int start(struct failure *f)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct failure broken = {0};
 	sigset_t none;
@@ -140,6 +142,8 @@ int main(void)
 		(void)signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (argc > 2 && !strcmp(argv[0], NET_KEEPER))
+		net_keeper(argc, argv);
 	if (start(&broken) == 0)
 		broken.step = LAUNCHER_STEP_NONE;
 	serve(LAUNCHER_SOCKET_FD, &broken);

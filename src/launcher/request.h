@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * request.h: what a client may ask of the launcher, and what it answers. One SEQPACKET message is
- * one request: a fixed head, tables of texts, layers and mounts, then the texts. Everything of the host that a cell
+ * one request: a fixed head, tables of texts, layers, mounts and rules, then the texts. Everything of the host that a cell
  * is to see comes as a file descriptor that the client opened with its own rights: the launcher
  * opens no path a client names, so it cannot be talked into opening one for somebody who may not.
  *
@@ -20,6 +20,7 @@
 #define LAUNCHER_MAX_LAYERS  128u
 #define LAUNCHER_MAX_MOUNTS  64u
 #define LAUNCHER_MAX_TEXT    4095u
+#define LAUNCHER_MAX_RULES   192u
 #define LAUNCHER_MAX_FILTER  4096u /* instructions: the kernel's own BPF_MAXINSNS */
 #define LAUNCHER_NO_FD	     0xffffu
 #define LAUNCHER_MAX_SLOTS   (1u << 20)
@@ -35,7 +36,7 @@ enum launcher_op {
 
 enum launcher_flags {
 	LAUNCHER_KEEP = 1 << 0,	    /* the cell outlives launcher and client */
-	LAUNCHER_NET_OPEN = 1 << 1, /* wait for a network: see LAUNCHER_NETWORK */
+	LAUNCHER_NET_OPEN = 1 << 1, /* a way to the network, but for closed destinations */
 	LAUNCHER_WORKSPACE_RO = 1 << 2,
 	LAUNCHER_TRIAL = 1 << 3,       /* go all the way but the last step: exit instead of exec */
 	LAUNCHER_BEST_EFFORT = 1 << 4, /* leave out limits that cannot be enforced */
@@ -49,6 +50,7 @@ enum launcher_text {
 	LAUNCHER_TEXT_TITLE,	/* argv[0] of the guest */
 	LAUNCHER_TEXT_HOSTNAME, /* at most 64 bytes, letters, digits, - and . */
 	LAUNCHER_TEXT_PROFILE,	/* name of a built-in syscall filter; not with filter_fd */
+	LAUNCHER_TEXT_RESOLV,	/* /etc/resolv.conf; only with NET_OPEN */
 	LAUNCHER_TEXT_COUNT
 };
 
@@ -77,7 +79,24 @@ struct launcher_head {
 	uint32_t cpu_weight; /* instead of cpu_millis: 100 is one CPU's worth */
 	uint16_t n_layers;   /* of the image, lowest first; none: the host's own programs */
 	uint16_t n_cpus;     /* DEDICATED: how many */
-	uint32_t reserved;
+	uint16_t n_rules;    /* only with NET_OPEN */
+	uint16_t reserved;
+};
+
+enum launcher_rule_kind {
+	LAUNCHER_RULE_NAMED = 1, /* open, though it is in a range that is closed */
+	LAUNCHER_RULE_OWN,	 /* an address of the host: closed whatever else is said */
+};
+
+/* A destination of an open network. As it is on the wire; 24 bytes. */
+struct launcher_rule {
+	uint8_t family; /* 4, 6 */
+	uint8_t prefix; /* bits that count; the others are zero */
+	uint8_t kind;
+	uint8_t reserved;
+	uint16_t port; /* 0: all */
+	uint16_t reserved2;
+	uint8_t addr[16]; /* network order; IPv4 in the first four */
 };
 
 struct launcher_wire_mount {
@@ -103,6 +122,8 @@ struct launcher_request {
 	size_t n_layers;
 	struct launcher_mount mounts[LAUNCHER_MAX_MOUNTS];
 	size_t n_mounts;
+	struct launcher_rule rules[LAUNCHER_MAX_RULES];
+	size_t n_rules;
 };
 
 /* Check a whole message against the rules and fill *ret. `fds` are those that came with it. `buf`
@@ -115,6 +136,10 @@ int launcher_parse(void *buf, size_t len, const int *fds, size_t n_fds,
  * or -E2BIG, -EINVAL. buf needs LAUNCHER_MAX_REQUEST bytes, fds LAUNCHER_MAX_FDS. */
 int launcher_pack(const struct launcher_request *rq, void *buf, int *fds, size_t *n_fds);
 
+/* Why a destination may not be named, or NULL: the host's loopback never, link-local addresses and
+ * metadata only one by one. */
+const char *launcher_rule_problem(const struct launcher_rule *r);
+
 /* Is it an absolute path without "..", ".", doubled or trailing slashes, control characters? */
 bool launcher_is_clean_path(const char *path);
 
@@ -122,8 +147,8 @@ bool launcher_is_clean_path(const char *path);
 
 enum launcher_answer {
 	LAUNCHER_CAN = 1, /* to HELLO */
-	LAUNCHER_NETWORK, /* CREATE with NET_OPEN: the namespaces are there; a pidfd is attached.
-			     Give it its network, then send LAUNCHER_GO */
+	LAUNCHER_NETWORK, /* CREATE with NET_OPEN, without root: the namespaces and the filter are
+			     there, a pidfd is attached. Give it its way out, then send LAUNCHER_GO */
 	LAUNCHER_READY,	  /* the guest runs; a pidfd is attached */
 	LAUNCHER_FAILED,  /* nothing is left */
 	LAUNCHER_EXITED,  /* pid 1 has ended by itself */
@@ -160,6 +185,11 @@ enum launcher_answer {
 	X(OWNER, "let the cell have another's files") \
 	X(PIVOT, "change the root")                   \
 	X(NET, "set up the network")                  \
+	X(NET_FILTER, "filter the cell's network")    \
+	X(NET_LINK, "make a network interface")       \
+	X(NET_HOST, "translate addresses")            \
+	X(NET_FORWARD, "pass the host's firewall")    \
+	X(RESOLV, "write /etc/resolv.conf")           \
 	X(NESTING, "forbid nested user namespaces")   \
 	X(PRIVILEGES, "drop all privileges")          \
 	X(LANDLOCK, "apply Landlock")                 \

@@ -72,7 +72,9 @@ static int limit(int resource, uint64_t soft, uint64_t hard)
 int seal_limits(const struct birth *b, struct failure *f)
 {
 	const struct launcher_request *rq = b->rq;
-	uint32_t pids = rq->head.pids ? rq->head.pids : DEFAULT_PIDS;
+	/* a parked one's own comes with its lease: a limit can be lowered, never raised again */
+	uint32_t pids =
+		rq->head.pids && !(rq->head.flags & BIRTH_PARKED) ? rq->head.pids : DEFAULT_PIDS;
 
 	/* 1, not 0: with a core_pattern that is a pipe, 0 still feeds the host's handler (core(5)) */
 	if (limit(RLIMIT_CORE, 1, 1) < 0)

@@ -26,6 +26,8 @@
 #include "launcher/split.h"
 #include "launcher/sys.h"
 
+#define IDLE_MAX 64 /* kept warm: what many cells at once have left is given back */
+
 static struct slot slots[MAX_CELLS];
 static struct slot *idle[MAX_CELLS]; /* held, nobody in it */
 static size_t n_idle, n_slots;
@@ -199,10 +201,12 @@ struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 	cgroup_adopt(&host.cgroups, &groups, number);
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
-		/* the groups were opened before: if the number is still that cell's, they are too. A
-		 * later cell with the number has others, under the same names */
+		/* asked again with the groups open: another may have removed the cell just now, and
+		 * the number have gone to one that must not be killed. A name is there only as long
+		 * as its cell's groups are, so those are its own, or gone and nobody's */
 		if (!slot_is_owned_by(number, title)) {
 			cgroup_close(&groups);
+			slot_sweep_one(number);
 			return NULL;
 		}
 		cgroup_kill(&host.cgroups, &groups);
@@ -258,13 +262,22 @@ void slot_free(struct slot *s)
 	*s = (struct slot){.lock_fd = -1, .idmaps = {{.fd = -1}, {.fd = -1}}};
 }
 
+bool slot_trim(bool is_asked)
+{
+	if (n_idle <= IDLE_MAX)
+		return false;
+	if (is_asked)
+		slot_free(idle[0]);
+	return true;
+}
+
 void slot_free_all(void)
 {
 	while (n_idle)
 		slot_free(idle[n_idle - 1]);
 }
 
-static void sweep_one(uint32_t number)
+void slot_sweep_one(uint32_t number)
 {
 	if (is_held_by_us(number))
 		return;
@@ -290,9 +303,9 @@ void slot_sweep(void)
 		unsigned long n = strtoul(e->d_name, &end, 10);
 
 		if (end != e->d_name && !*end && n < LAUNCHER_MAX_SLOTS)
-			sweep_one((uint32_t)n);
+			slot_sweep_one((uint32_t)n);
 	}
-	cgroup_each(&host.cgroups, sweep_one);
+	cgroup_each(&host.cgroups, slot_sweep_one);
 	cgroup_model_sweep(&host.cgroups);
 	cgroup_model_settle(&host.cgroups);
 }

@@ -2,13 +2,12 @@
 /* idempotency.c: see idempotency.h. */
 #include "server/idempotency.h"
 
-#include <openssl/sha.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "server/clock.h"
+#include "server/hash.h"
 
 #define KEEP_NS	     (24 * 3600 * NS_PER_S)
 #define KEPT_ANSWER  (1u << 20)
@@ -23,15 +22,15 @@ const struct db_module idempotency_module = {"idempotency", migrations};
 void idempotency_id(const struct call *c, char letter, const char *scope, char ret[32])
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
-	unsigned char hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 
 	if (c->is_keyed) {
 		auto_buf struct buf b = BUF_INIT(1024);
 		(void)buf_add(&b, c->who.tenant, strlen(c->who.tenant) + 1);
 		(void)buf_add(&b, scope, strlen(scope) + 1);
 		(void)buf_add(&b, c->key, strlen(c->key));
-		(void)SHA256(b.data, b.len, hash);
-	} else if (getrandom(hash, sizeof hash, 0) != (ssize_t)sizeof hash) {
+		hash_sha256(b.data, b.len, hash);
+	} else if (hash_random(hash, sizeof hash) < 0) {
 		memset(hash, 0, sizeof hash);
 	}
 	ret[0] = letter;
@@ -42,16 +41,15 @@ void idempotency_id(const struct call *c, char letter, const char *scope, char r
 
 static void fingerprint(struct call *c)
 {
-	unsigned char hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 	auto_free char *body = c->body ? json_dumps(c->body, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
 	auto_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
 
 	(void)buf_addf(&b, "%s\n%s\n%s\n%lld\n", http_method(c->x), http_raw_path(c->x), http_raw_query(c->x),
 		body ? 0LL : (long long)http_content_length(c->x));
 	(void)buf_addz(&b, body ? body : "");
-	(void)SHA256(b.data, b.len, hash);
-	for (size_t i = 0; i < sizeof hash; i++)
-		(void)snprintf(c->fingerprint + 2 * i, 3, "%02x", hash[i]);
+	hash_sha256(b.data, b.len, hash);
+	hash_hex(hash, sizeof hash, c->fingerprint);
 }
 
 struct found {

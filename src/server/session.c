@@ -92,10 +92,13 @@ static void count(struct session *s, enum session_state state)
 	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
 }
 
-void session_insert(struct session *s)
+int session_insert(struct session *s)
 {
-	session_ref(s);
 	HASH_ADD_STR(s->srv->sessions, id, s);
+	if (!table_has(s))
+		return -ENOMEM;
+	session_ref(s);
+	return 0;
 }
 
 void session_forget(struct session *s)
@@ -397,9 +400,10 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	if (r == 0 && !verdict.is_allowed)
 		r = quota_fail(&verdict, s->tenant, err);
 	if (r >= 0) {
-		session_insert(s);
-		r = session_save(s, err);
+		r = session_insert(s);
 		if (r < 0)
+			(void)cell_fail_errno(err, -r, "make a session");
+		else if ((r = session_save(s, err)) < 0)
 			session_forget(s);
 	}
 	if (r < 0) {

@@ -70,9 +70,9 @@ static int on_row(const struct db_row *row, void *user)
 	s->expires_ns = db_int(row, 12);
 	if (!db_is_null(row, 13))
 		read_error(s, db_text(row, 13));
-	session_insert(s);
+	int r = session_insert(s);
 	session_unref(s);
-	return 0;
+	return r;
 }
 
 /* ---- one session ---- */

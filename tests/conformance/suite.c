@@ -225,7 +225,8 @@ static void prepare(struct suite *s, size_t number)
 /* Wait for the test, reaping what it orphans meanwhile as init would. */
 static int wait_limited(pid_t pid)
 {
-	long long limit_s = getenv("CELL_TEST_BIG") ? 3600 : 150, end = now_ms() + limit_s * 1000;
+	long long limit_s = getenv("CELL_TEST_BIG") ? 3600 : patience(150),
+		  end = now_ms() + limit_s * 1000;
 	bool is_killed = false;
 	int st = 0;
 
@@ -263,7 +264,7 @@ static int supervise(struct suite *s, const struct suite_test *t, size_t number)
 	}
 	rc = wait_limited(pid);
 	/* A test that failed did not get to its own clean-up: that is no news. */
-	litter += wait_for_silence(rc ? 500 : 8000);
+	litter += wait_for_silence(rc ? 500 : (int)patience(8000));
 	for (size_t i = 0; !rc && i < sizeof(must_be_empty) / sizeof(*must_be_empty); i++) {
 		char path[160];
 		snprintf(path, sizeof(path), "%s/%s", s->dir, must_be_empty[i]);

@@ -410,6 +410,7 @@ static void run_all(const char *mode, int which)
 	for (size_t i = 0; i < N_TRIALS; i++)
 		inside(mode, place[which], i);
 	escape_neighbours(mode, place[which]);
+	escape_parked(mode, place[which]);
 	escape_leftovers(mode, place[which]);
 }
 

@@ -124,7 +124,7 @@ enum fate {
 	KILL_LAUNCHER,
 };
 
-static pid_t launcher_of(pid_t owner)
+pid_t escape_launcher_of(pid_t owner)
 {
 	char path[64], line[256];
 	DIR *d = opendir("/proc");
@@ -177,7 +177,7 @@ static bool dies(const char *workspace, const char *word, enum fate fate)
 	close(told[1]);
 	bool is_up = read(told[0], &c, 1) == 1 && count_processes(word) > 0; /* the control */
 	close(told[0]);
-	pid_t launcher = launcher_of(pid);
+	pid_t launcher = escape_launcher_of(pid);
 	if (fate == KILL_LAUNCHER && launcher > 0)
 		(void)kill(launcher, SIGKILL);
 	else

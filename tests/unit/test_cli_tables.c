@@ -118,7 +118,8 @@ static const char *value_for(const struct cli_option *o)
 	} values[] = {{"backend", "local"}, {"name", "web"}, {"mount", "/tmp:/data:ro"},
 		{"env", "A=1"}, {"timeout", "1s"}, {"memory", "512m"}, {"disk", "1g"},
 		{"file-size", "1g"}, {"process-memory", "1g"}, {"cpu-time", "10"}, {"label", "a=b"},
-		{"allow", "example.org"}, {"need", "exec"}, {"limits", "true"}};
+		{"allow", "example.org"}, {"need", "exec"}, {"limits", "true"},
+		{"net-private", "10.1.2.0/24:443"}, {"dns", "9.9.9.9"}};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		if (!strcmp(values[i].name, o->name))

@@ -85,6 +85,31 @@ static bool explain_userns(int e, char *reason, char *fix)
 	return true;
 }
 
+static void explain_network(const struct launcher_reply *r, char *fix)
+{
+	int e = r->sys_errno;
+	bool is_missing = e == ENOENT || e == EOPNOTSUPP || e == EPROTONOSUPPORT ||
+			  e == EAFNOSUPPORT || e == EPFNOSUPPORT;
+
+	if (r->step == LAUNCHER_STEP_NET_FORWARD)
+		set(fix, "let cells through: iptables -I FORWARD -i cell-+ -j ACCEPT; iptables -I "
+			 "FORWARD -o cell-+ -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT "
+			 "(Docker: DOCKER-USER instead of FORWARD)");
+	else if (e == EADDRNOTAVAIL)
+		set(fix, "free a part of 198.18.0.0/15, 100.92.0.0/14 or 10.229.0.0/16 of routes");
+	else if (r->step == LAUNCHER_STEP_NET_LINK && is_missing)
+		set(fix, "as root: modprobe veth");
+	else if (r->step == LAUNCHER_STEP_NET_HOST && is_missing)
+		set(fix, "as root: modprobe -a nf_tables nft_fib_inet nft_ct nft_masq; the kernel "
+			 "needs CONFIG_NF_TABLES_INET, NFT_FIB_INET, NFT_CT and NFT_MASQ");
+	else if (is_missing)
+		set(fix, "as root: modprobe nf_tables; the kernel needs CONFIG_NF_TABLES_INET: "
+			 "without a filter no network is opened");
+	else if (e == EPERM || e == EACCES)
+		set(fix, "the network of this machine or container may not be changed: give it "
+			 "CAP_NET_ADMIN, or use --network none");
+}
+
 void jail_explain_parts(const struct launcher_reply *r, char reason[240], char fix[240])
 {
 	int e = r->sys_errno;
@@ -152,6 +177,12 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 		break;
 	case LAUNCHER_STEP_OVERLAY:
 		set(fix, "overlays in user namespaces need Linux 5.11, idmapped ones 5.19");
+		break;
+	case LAUNCHER_STEP_NET_FILTER:
+	case LAUNCHER_STEP_NET_HOST:
+	case LAUNCHER_STEP_NET_LINK:
+	case LAUNCHER_STEP_NET_FORWARD:
+		explain_network(r, fix);
 		break;
 	case LAUNCHER_STEP_EXEC:
 		if (e == EACCES)

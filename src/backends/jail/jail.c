@@ -13,6 +13,7 @@
 #include "backends/jail/client.h"
 #include "backends/jail/disk.h"
 #include "backends/jail/filter.h"
+#include "backends/jail/net.h"
 #include "backends/jail/probe.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -36,6 +37,7 @@ struct plan {
 	struct cell *c;
 	struct launcher_request rq;
 	struct cell_image image;
+	struct jail_net net;
 	int n_opened, opened[LAUNCHER_MAX_FDS];
 };
 
@@ -295,6 +297,8 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 		}
 	}
 	r = plan_mounts(p, spec, err);
+	if (r == 0 && spec->network == CELL_NETWORK_OPEN)
+		r = jail_net_plan(spec, &p->rq, &p->net, err);
 	if (r == 0)
 		r = plan_filter(p, spec, err);
 	if (r == 0)
@@ -305,6 +309,17 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 static struct jail_state *state_of(struct cell *c)
 {
 	return cell_state(c);
+}
+
+/* The namespaces are there and closed: open them. */
+static int connect_network(const struct plan *p, int control_fd, const struct launcher_reply *reply,
+	int pidfd, struct cell_error *err)
+{
+	int r = jail_net_carry(&p->net, reply->pid, pidfd, err);
+
+	if (r == 0 && send(control_fd, (char[]){LAUNCHER_GO}, 1, MSG_NOSIGNAL) != 1)
+		r = cell_fail_errno(err, errno, "let the cell begin");
+	return r;
 }
 
 /* With best effort the launcher leaves out what it cannot do, and says what it did. */
@@ -349,6 +364,16 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 	int r = jail_client_receive(control, CREATE_TIMEOUT_MS, &reply, ret_pidfd, err);
 	if (r < 0)
 		return r;
+	if (reply.answer == LAUNCHER_NETWORK) {
+		auto_fd int pidfd = *ret_pidfd;
+
+		*ret_pidfd = -1;
+		r = connect_network(p, control, &reply, pidfd, err);
+		if (r == 0)
+			r = jail_client_receive(control, CREATE_TIMEOUT_MS, &reply, ret_pidfd, err);
+		if (r < 0)
+			return r;
+	}
 	if (reply.answer != LAUNCHER_READY)
 		return jail_explain(&reply, err);
 	note_unenforced(p, reply.can);
@@ -465,8 +490,8 @@ const struct cell_backend cell_backend_jail = {
 		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
 		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE) |
-		CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) | CAP(SCRATCH_DISK) | CAP(DEDICATED) |
-		CAP(RESERVED_MEMORY),
+		CAP(NET_OPEN) | CAP(NET_PRIVATE) | CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) |
+		CAP(SCRATCH_DISK) | CAP(DEDICATED) | CAP(RESERVED_MEMORY),
 	.state_size = sizeof(struct jail_state),
 	.probe = jail_probe,
 	.walls = jail_walls,

@@ -298,6 +298,18 @@ const struct config_key config_keys[] = {
 		.form = TEXT_DOMAIN,
 		TO(LIST, network_allow),
 		.doc = "domains that may be reached; implies mode `allow`"},
+	{.path = "network.private",
+		.type = KEY_STRINGS,
+		.form = TEXT_DESTINATION,
+		TO(LIST, network_private),
+		.doc = "private addresses and ranges that an open network may reach: "
+		       "`10.1.2.0/24`, "
+		       "`10.1.2.3:5432`, `[fd00::1]:443`"},
+	{.path = "network.dns",
+		.type = KEY_STRINGS,
+		.form = TEXT_ADDRESS,
+		TO(LIST, network_dns),
+		.doc = "resolvers of an open network; absent: the host's"},
 	{.path = "gpus", .type = KEY_INT, .max = 64, TO(U32, gpus), .doc = "number of GPUs"},
 	{.path = "labels", .type = KEY_PAIRS, TO(PAIRS, labels), .doc = "labels of the cell"},
 	{.path = "needs",

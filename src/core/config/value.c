@@ -9,6 +9,7 @@
 
 #include "core/config/units.h"
 #include "core/config/value_list.h"
+#include "core/destination.h"
 
 #define CPUS_MAX UINT64_C(1000000000000) /* far beyond any key's range, far from overflow */
 
@@ -111,6 +112,17 @@ static const char *form_problem(enum text_form form, const char *s)
 				    : "a domain such as example.org, *.example.org or host:443";
 	case TEXT_REPO:
 		return is_repo(s) ? NULL : "owner/name or a URL";
+	case TEXT_DESTINATION: {
+		struct cell_destination d;
+		return cell_destination_parse(s, &d) == 0
+			       ? NULL
+			       : "an address or range such as 10.1.2.0/24, 10.1.2.3:5432 or "
+				 "[fd00::1]:443";
+	}
+	case TEXT_ADDRESS:
+		return cell_destination_is_address(s)
+			       ? NULL
+			       : "an address such as 192.0.2.1 or 2001:db8::1";
 	case TEXT_ANY:
 		break;
 	}
