@@ -39,12 +39,16 @@ extern "C" {
 	X(LIMIT_CPUS, "limits.cpus", "CPU time per second of the whole cell")                     \
 	X(LIMIT_PIDS, "limits.pids", "number of processes")                                       \
 	X(LIMIT_DISK, "limits.disk", "bytes written to disk")                                     \
+	X(LIMIT_INODES, "limits.inodes", "number of files and directories made")                  \
 	X(LIMIT_FILES, "limits.files", "open files per process")                                  \
 	X(LIMIT_FILE_SIZE, "limits.file_size", "size of any one file written")                    \
 	X(LIMIT_PROCESS_MEMORY, "limits.process_memory", "address space of each process")         \
 	X(LIMIT_CPU_TIME, "limits.cpu_time", "CPU seconds of each process")                       \
 	X(LIMIT_IO, "limits.io", "weight or rate of disk input and output")                       \
-	X(DEDICATED, "resources.dedicated", "reserved CPUs and memory")                           \
+	X(DEDICATED, "resources.dedicated", "CPUs of its own")                                    \
+	X(RESERVED_MEMORY, "resources.memory", "reserved memory")                                 \
+	X(SCRATCH_MEMORY, "scratch.memory", "what it writes besides is in memory")                \
+	X(SCRATCH_DISK, "scratch.disk", "what it writes besides is on disk")                      \
 	X(NET_NONE, "network.none", "no network at all")                                          \
 	X(NET_ALLOW, "network.allow", "network to named domains only")                            \
 	X(NET_OPEN, "network.open", "network without rules")                                      \
@@ -75,7 +79,7 @@ int cell_cap_find(const char *word);
 struct cell_lack {
 	enum cell_cap cap;
 	char reason[160];
-	char fix[160];
+	char fix[240];
 };
 
 #define CELL_LACKS_MAX 24
@@ -101,6 +105,18 @@ size_t cell_backends_probe(struct cell_backend_info *ret, size_t max);
 /* Probe one, wrappers like "trace:local" included. -ENOENT when unknown. */
 struct cell_error;
 int cell_backend_probe(const char *name, struct cell_backend_info *ret, struct cell_error *err);
+
+/* One wall of a back end as it is provided here. Strings are valid during the callback. */
+struct cell_wall {
+	const char *name;   /* "limits" */
+	const char *how;    /* "cgroup v1: memory, cpu, pids" */
+	const char *better; /* what another kernel or setting would give; NULL: nothing */
+	const char *fix;    /* the one command for it; NULL: none */
+	bool is_weak;	    /* something that a cell may ask for, or that others have, is missing */
+};
+typedef int (*cell_wall_fn)(const struct cell_wall *w, void *user);
+/* Calls fn for each wall of a usable back end that can tell them; a non-zero return stops and is returned. */
+int cell_backend_walls(const char *name, cell_wall_fn fn, void *user, struct cell_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -49,11 +49,20 @@ enum cell_resource_model {
 	CELL_RESOURCES_DEDICATED,
 };
 
+/* Where a cell writes what is neither in its workspace nor in a mount: changes to its image, /tmp,
+ * its home, a private workspace. limits.disk_bytes and limits.inodes are its size. */
+enum cell_scratch {
+	CELL_SCRATCH_DEFAULT = 0, /* whatever the back end does */
+	CELL_SCRATCH_MEMORY,
+	CELL_SCRATCH_DISK,
+};
+
 struct cell_limits {
 	uint64_t memory_bytes;	       /* the whole cell */
 	uint32_t cpu_millis;	       /* 500 = half a CPU */
 	uint32_t pids;		       /* processes and threads */
 	uint64_t disk_bytes;	       /* written by the cell */
+	uint64_t inodes;	       /* files and directories made by the cell */
 	uint32_t files;		       /* open files per process */
 	uint64_t file_size_bytes;      /* any one file */
 	uint64_t process_memory_bytes; /* address space per process */
@@ -84,6 +93,10 @@ struct cell_spec {
 	uint64_t timeout_ms; /* default deadline of commands; 0: none */
 	struct cell_limits limits;
 	enum cell_resource_model resources;
+	enum cell_scratch scratch;
+	/* syscall filter: "default", "strict", "debug", or a JSON file in Docker's format. NULL: the
+	 * back end's own */
+	const char *seccomp;
 	enum cell_network network;
 	const char *const *network_allow; /* NULL-terminated domains */
 	uint32_t gpus;

@@ -57,6 +57,9 @@ struct cell_backend {
 	int (*destroy)(struct cell *c, struct cell_error *err);
 	/* Is the place still there? NULL: the core asks the guest's pid. */
 	bool (*is_alive)(struct cell *c);
+	/* How each wall is provided here, for people to read: only when probe said usable. Its own
+	 * slot, because probe runs for every cell and this does not. */
+	int (*walls)(cell_wall_fn fn, void *user);
 	/* The stream has ended: release what create or open_guest keep in cell_state(c). */
 	void (*detach)(struct cell *c);
 };
@@ -100,6 +103,10 @@ int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
 /* From create: with this spec a limit asked for with best effort is not enforced after all. */
 void cell_degrade(struct cell *c, enum cell_cap cap);
+/* From create: environment ("K=V", NULL-terminated, may be NULL) and directory (or NULL) that an image
+ * gives its commands. The spec wins over both, and a workspace over the directory. */
+int cell_take_defaults(struct cell *c, const struct cell_spec *spec, const char *const *env,
+	const char *cwd, struct cell_error *err);
 /* Remember a string; saved in the record by the core after create, and by cell_note_save at once.
  */
 int cell_note_set(struct cell *c, const char *key, const char *value, struct cell_error *err);

@@ -20,6 +20,7 @@
 #include "core/handle.h"
 #include "core/link.h"
 #include "core/record.h"
+#include "core/resources.h"
 
 #define REAP_AT_OPEN 64 /* cells looked at by an open; list and prune look at all */
 
@@ -90,6 +91,13 @@ static int fill_record(struct cell *c, const struct cell_spec *spec)
 	r |= cell_record_set_int(c->record, "timeout_ms", (int64_t)c->timeout_ms);
 	r |= cell_record_set_list(c->record, "env", (const char *const *)c->env);
 	r |= cell_record_set_list(c->record, "labels", spec->labels);
+	if (spec->resources)
+		r |= cell_record_set_str(c->record, "resources",
+			cell_resources_name(spec->resources));
+	if (spec->scratch)
+		r |= cell_record_set_str(c->record, "scratch",
+			spec->scratch == CELL_SCRATCH_DISK ? "disk" : "memory");
+	r |= cell_record_set_str(c->record, "seccomp", spec->seccomp);
 	return r ? -ENOMEM : 0;
 }
 
@@ -163,8 +171,10 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	auto_cell struct cell *c = NULL;
 	auto_free char *workspace = NULL;
 	struct cell_spec own = *spec;
-	int r = prepare(spec, &c, err);
+	int r = cell_resources_complete(&own, err);
 
+	if (r >= 0)
+		r = prepare(&own, &c, err);
 	if (r >= 0 && spec->workspace)
 		r = resolve_workspace(spec->workspace, &workspace, err);
 	if (r >= 0)

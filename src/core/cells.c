@@ -28,6 +28,20 @@ static void look_done(struct look *l)
 }
 #define auto_look __attribute__((cleanup(look_done)))
 
+static const char *text_of(const struct cell *c, const char *key)
+{
+	const char *text = cell_record_str(c->record, key);
+
+	return text ? text : "";
+}
+
+static const char *note_of(const struct cell *c, const char *key)
+{
+	const char *text = cell_note(c, key);
+
+	return text ? text : "";
+}
+
 static int to_info(const struct look *l, cell_info_fn fn, void *user)
 {
 	const struct cell *c = l->c;
@@ -46,6 +60,13 @@ static int to_info(const struct look *l, cell_info_fn fn, void *user)
 		.created_unix_ms = (uint64_t)cell_record_int(c->record, "created_unix_ms", 0),
 		.labels = (const char *const *)l->labels,
 		.directory = c->directory,
+		.resources = text_of(c, "resources"),
+		.scratch = text_of(c, "scratch"),
+		.seccomp = text_of(c, "seccomp"),
+		.image = note_of(c, "image"),
+		.image_entrypoint = note_of(c, "image_entrypoint"),
+		.image_cmd = note_of(c, "image_cmd"),
+		.image_user = note_of(c, "image_user"),
 	};
 	return fn(&info, user);
 }

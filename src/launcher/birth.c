@@ -15,7 +15,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launcher/disk.h"
 #include "launcher/launcher.h"
+#include "launcher/mount.h"
+#include "launcher/mount_classic.h"
+#include "launcher/split.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
 
@@ -23,25 +27,42 @@
 
 static void birth_done(struct birth *b)
 {
-	const int fds[] = {b->go_fd, b->root_fd, b->workspace_fd, b->scratch_fd};
-
-	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	if (b->go_fd >= 0)
+		close(b->go_fd);
+	mount_drop(&b->root_fd);
+	mount_drop(&b->workspace_fd);
+	mount_drop(&b->scratch_fd);
 	for (size_t i = 0; i < b->rq->n_mounts; i++)
-		if (b->mount_fds[i] >= 0)
-			close(b->mount_fds[i]);
+		mount_drop(&b->mount_fds[i]);
 	for (size_t i = 0; i < b->rq->n_layers; i++)
-		if (b->layer_fds[i] >= 0)
-			close(b->layer_fds[i]);
+		mount_drop(&b->layer_fds[i]);
 }
 
-/* Files of the host keep their owner: in the cell they look like the cell's own. */
-static int idmap_for(struct birth *b, uint32_t uid, uint32_t gid, struct failure *f)
+/* Whom the cell is on the host. Files it is given keep their owner: by an idmapped mount they look like the
+ * cell's own. Rootless needs none, its only id is the client's. Where root has none (Linux before 5.12),
+ * the cell is the owner, as it would be if he had made it himself; but never root: whoever is uid 0
+ * owns the kernel's settings and reads what nobody else may, capabilities or not. */
+static int choose_ids(struct birth *b, struct failure *f)
 {
-	if (!host.n_uids)
-		return -1; /* rootless: the cell's only id is the client's */
-	return slot_idmap(b->slot, uid, gid, f);
+	const struct launcher_request *rq = b->rq;
+	bool is_written = rq->workspace_fd >= 0 && !(rq->head.flags & LAUNCHER_WORKSPACE_RO);
+
+	b->uid = b->slot->uid;
+	b->gid = b->slot->gid;
+	b->has_own_id = host.n_uids;
+	if (!host.n_uids || host.has_idmap || (rq->workspace_fd < 0 && !rq->n_mounts))
+		return 0;
+	for (size_t i = 0; i < rq->n_mounts; i++)
+		is_written |= !rq->mounts[i].is_read_only;
+	if (rq->head.owner_uid == 0) /* what everybody may read can be read */
+		return is_written ? fail_with(f, LAUNCHER_STEP_OWNER, EOPNOTSUPP,
+					    "it belongs to root, and there are no idmapped mounts",
+					    NULL)
+				  : 0;
+	b->uid = rq->head.owner_uid;
+	b->gid = rq->head.owner_gid ? rq->head.owner_gid : b->slot->gid;
+	b->has_own_id = false;
+	return 0;
 }
 
 static int copy_layers(struct birth *b, struct failure *f)
@@ -55,7 +76,7 @@ static int copy_layers(struct birth *b, struct failure *f)
 				NULL);
 		/* what belongs to whoever unpacked it looks like the cell's own, and can be changed by
 		 * it: above, never in the layer */
-		if (host.n_uids && (idmap = slot_idmap(b->slot, st.st_uid, st.st_gid, f)) < 0)
+		if (host.has_idmap && (idmap = slot_idmap(b->slot, st.st_uid, st.st_gid, f)) < 0)
 			return -1;
 		b->layer_fds[i] =
 			stage_clone_fd(fd, ATTR_PLAIN | ATTR_RDONLY, idmap, LAUNCHER_STEP_ROOT, f);
@@ -65,15 +86,28 @@ static int copy_layers(struct birth *b, struct failure *f)
 	return 0;
 }
 
+static int copy_scratch(struct birth *b, struct failure *f)
+{
+	const struct launcher_request *rq = b->rq;
+
+	if (rq->scratch_fd < 0)
+		return 0;
+	b->scratch_fd =
+		rq->head.flags & LAUNCHER_DISK_ON_IMAGE
+			? disk_mount(rq->scratch_fd, b->uid, b->gid, f)
+			: stage_clone_fd(rq->scratch_fd, ATTR_PLAIN, -1, LAUNCHER_STEP_DISK, f);
+	return b->scratch_fd < 0 ? -1 : 0;
+}
+
 static int copy_trees(struct birth *b, struct failure *f)
 {
 	const struct launcher_request *rq = b->rq;
 	int idmap = -1;
 
-	if (copy_layers(b, f) < 0)
+	if (copy_layers(b, f) < 0 || copy_scratch(b, f) < 0)
 		return -1;
-	if ((rq->workspace_fd >= 0 || rq->n_mounts) && host.n_uids &&
-		(idmap = idmap_for(b, rq->head.owner_uid, rq->head.owner_gid, f)) < 0)
+	if ((rq->workspace_fd >= 0 || rq->n_mounts) && host.has_idmap &&
+		(idmap = slot_idmap(b->slot, rq->head.owner_uid, rq->head.owner_gid, f)) < 0)
 		return -1;
 	if (rq->workspace_fd >= 0) {
 		unsigned attr = rq->head.flags & LAUNCHER_WORKSPACE_RO ? ATTR_RDONLY : 0;
@@ -110,46 +144,19 @@ static int write_proc(pid_t pid, const char *name, const char *text)
 /* One id inside, one outside, unique to the cell where we may choose: RLIMIT_NPROC, keyrings, inotify
  * and other quotas are the kernel's per id. No uid 0 is mapped. Groups cannot be set at all
  * (CVE-2014-8989: dropping a group can open files). */
-static int map_ids(pid_t pid, const struct slot *s, struct failure *f)
+static int map_ids(pid_t pid, const struct birth *b, struct failure *f)
 {
 	char text[48];
 
 	if (write_proc(pid, "setgroups", "deny") < 0)
 		return fail(f, LAUNCHER_STEP_MAP_IDS, "deny", "setgroups");
-	(void)snprintf(text, sizeof text, "%u %" PRIu32 " 1", CELL_UID, s->uid);
+	(void)snprintf(text, sizeof text, "%u %" PRIu32 " 1", CELL_UID, b->uid);
 	if (write_proc(pid, "uid_map", text) < 0)
 		return fail(f, LAUNCHER_STEP_MAP_IDS, "write uid_map:", text);
-	(void)snprintf(text, sizeof text, "%u %" PRIu32 " 1", CELL_GID, s->gid);
+	(void)snprintf(text, sizeof text, "%u %" PRIu32 " 1", CELL_GID, b->gid);
 	if (write_proc(pid, "gid_map", text) < 0)
 		return fail(f, LAUNCHER_STEP_MAP_IDS, "write gid_map:", text);
 	return 0;
-}
-
-/* The namespaces that are not inherited from the launcher, in one call. */
-static pid_t split(struct birth *b, int *ret_pidfd, bool *ret_is_in_cgroup, struct failure *f)
-{
-	struct clone3_args a = {
-		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD |
-			 CLONE_CLEAR_SIGHAND,
-		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-	};
-
-	if (b->slot->cgroup.v2_fd >= 0) {
-		a.flags |= CLONE_INTO_CGROUP;
-		a.cgroup = (uint64_t)b->slot->cgroup.v2_fd;
-	}
-	*ret_is_in_cgroup = a.flags & CLONE_INTO_CGROUP;
-	if (host.has_time_ns)
-		a.flags |= CLONE_NEWTIME;
-	pid_t pid = (pid_t)sys_clone3(&a);
-	if (pid < 0 && (a.flags & CLONE_INTO_CGROUP) && errno != EAGAIN && errno != ENOSPC) {
-		a.flags &= ~CLONE_INTO_CGROUP; /* moved there a moment later */
-		*ret_is_in_cgroup = false;
-		pid = (pid_t)sys_clone3(&a);
-	}
-	if (pid < 0)
-		(void)fail(f, LAUNCHER_STEP_CLONE, "clone3", NULL);
-	return pid;
 }
 
 int birth_go(const struct newborn *n, uint32_t slot)
@@ -170,7 +177,8 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		.scratch_fd = -1,
 		.oom_fd = -1};
 	const char *hostname = rq->texts[LAUNCHER_TEXT_HOSTNAME];
-	bool needs_outer = rq->n_layers || rq->workspace_fd >= 0 || rq->n_mounts;
+	bool needs_outer =
+		rq->n_layers || rq->workspace_fd >= 0 || rq->n_mounts || rq->scratch_fd >= 0;
 	bool is_in_cgroup = false;
 	int pair[2] = {-1, -1}, r;
 
@@ -178,7 +186,11 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	memset(b.layer_fds, -1, sizeof b.layer_fds);
 	*ret = (struct newborn){.pid = -1, .pidfd = -1, .status_fd = -1, .oom_fd = -1};
 	r = spare_ready(f);
-	if (r == 0 && !rq->n_layers)
+	if (r == 0)
+		r = choose_ids(&b, f);
+	if (r == 0 && mount_is_classic() && classic_reserve(rq->n_layers + rq->n_mounts + 2) < 0)
+		r = fail(f, LAUNCHER_STEP_ROOT, "make places for mounts", NULL);
+	if (r == 0 && !rq->n_layers && !mount_is_classic())
 		r = (b.root_fd = stage_clone_host(f)) < 0 ? -1 : 0;
 	if (r == 0 && needs_outer) {
 		r = stage_enter_outer(f);
@@ -205,16 +217,20 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	b.oom_fd = cgroup_oom_fd(&slot->cgroup);
 	if (rq->head.flags & LAUNCHER_KEEP)
 		slot_name_owner(slot, rq->texts[LAUNCHER_TEXT_TITLE]);
-	ret->pid = split(&b, &ret->pidfd, &is_in_cgroup, f);
+	/* the namespaces that are not inherited from us, in one call */
+	ret->pid = split(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, slot->cgroup.v2_fd,
+		&ret->pidfd, &is_in_cgroup);
 	if (ret->pid == 0)
 		inside_main(&b);
-	r = ret->pid < 0 ? -1 : 0;
+	r = ret->pid < 0 ? fail(f, LAUNCHER_STEP_CLONE, "clone", NULL) : 0;
 	spare_given();
 	/* in its groups before the first instruction of anything that is not ours */
 	if (r == 0)
 		r = cgroup_enter(&slot->cgroup, ret->pid, !is_in_cgroup, f);
+	if (r == 0 && !cgroup_model_enter(&host.cgroups, &slot->cgroup, ret->pid))
+		r = fail(f, LAUNCHER_STEP_CPUS, "leave the CPUs alone that are others'", NULL);
 	if (r == 0)
-		r = map_ids(ret->pid, slot, f);
+		r = map_ids(ret->pid, &b, f);
 	birth_done(&b);
 	ret->oom_fd = b.oom_fd;
 	if (r == 0 && !(rq->head.flags & LAUNCHER_NET_OPEN) && birth_go(ret, slot->number) < 0)

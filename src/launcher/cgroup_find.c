@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup_find.c: which hierarchies there are and where in them we may make our group. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +17,9 @@
 #define SUPERVISOR "cell-supervisor"
 
 const char *const cgroup_names[CG_COUNT] = {"memory", "cpu", "pids", "io", "cpuset"};
+
+const uint32_t cgroup_bits[CG_COUNT] = {LAUNCHER_CAN_MEMORY, LAUNCHER_CAN_CPU, LAUNCHER_CAN_PIDS,
+	LAUNCHER_CAN_IO, LAUNCHER_CAN_CPUSET};
 
 static int controller_of(const char *word, size_t n)
 {
@@ -311,9 +315,45 @@ static bool has_swap(void)
 	return n > 1;
 }
 
-/* Weights act only through a scheduler that knows them. */
+/* Is bfq (or the old cfq) the scheduler of any disk? The line is "none [mq-deadline] bfq". */
+static bool has_fair_disk(void)
+{
+	char path[300], line[256];
+	auto_dir DIR *d = opendir("/sys/block");
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (e->d_name[0] == '.' || !strncmp(e->d_name, "loop", 4) ||
+			!strncmp(e->d_name, "ram", 3))
+			continue;
+		(void)snprintf(path, sizeof path, "/sys/block/%s/queue/scheduler", e->d_name);
+		auto_file FILE *f = fopen(path, "re");
+		if (f && fgets(line, sizeof line, f) &&
+			(strstr(line, "[bfq]") || strstr(line, "[cfq]")))
+			return true;
+	}
+	return false;
+}
+
+/* cgroup v2's io.weight without bfq: only the cost model of the top group looks at it. */
+static bool has_cost_model(const struct cgroups *cg)
+{
+	char text[1024];
+	auto_fd int fd = cg->v2.above_fd < 0
+				 ? -1
+				 : openat(cg->v2.above_fd, "io.cost.qos", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return strstr(text, "enable=1") != NULL;
+}
+
+/* Weights act only through a scheduler that knows them: that there is a file for them says nothing. */
 static bool has_weights(const struct cgroups *cg)
 {
+	if (!has_fair_disk() && !has_cost_model(cg))
+		return false;
 	int fd = cg->v2_controllers & 1u << CG_IO ? cg->v2.fd : cg->v1[CG_IO].fd;
 
 	if (fd < 0)
@@ -335,12 +375,9 @@ static bool has_own_nproc(void)
 
 static void sum_up(struct cgroups *cg)
 {
-	static const uint32_t bits[CG_COUNT] = {LAUNCHER_CAN_MEMORY, LAUNCHER_CAN_CPU,
-		LAUNCHER_CAN_PIDS, LAUNCHER_CAN_IO, LAUNCHER_CAN_CPUSET};
-
 	for (int i = 0; i < CG_COUNT; i++)
 		if ((cg->v2_controllers & 1u << i) || cg->v1[i].fd >= 0)
-			cg->can |= bits[i];
+			cg->can |= cgroup_bits[i];
 	cg->has_own_nproc = has_own_nproc();
 	if (cg->has_own_nproc)
 		cg->can |= LAUNCHER_CAN_PIDS;
@@ -356,6 +393,7 @@ static void sum_up(struct cgroups *cg)
 				: cg->v1[CG_MEMORY].fd >= 0 &&
 					  faccessat(cg->v1[CG_MEMORY].fd,
 						  "memory.memsw.limit_in_bytes", W_OK, 0) == 0;
+	cgroup_model_find(cg);
 	if ((cg->can & LAUNCHER_CAN_MEMORY) && (cg->has_memsw || !cg->has_swap))
 		cg->can |= LAUNCHER_CAN_SWAP;
 }

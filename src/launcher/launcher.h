@@ -7,6 +7,8 @@
  *	slot.c    what a cell holds exclusively: a number, ids, cgroups
  *	stage.c   the launcher's own mount namespace and the root template
  *	spare.c   network, ipc and host name namespaces made ahead
+ *	features.c, split.c  what this kernel has, and what is done where it has less
+ *	mount.c, mount_classic.c, submounts.c  mounting, by new calls and by old
  *	birth.c   from a request to a running guest: the launcher's half
  *	inside.c  the first process's half: mounts
  *	seal.c    the first process's half: giving up everything
@@ -31,12 +33,12 @@
 /* What this machine allows, found once. */
 struct host {
 	bool is_rootful;
-	bool has_new_mounts; /* open_tree, move_mount, mount_setattr, fsopen ... */
-	bool has_clone3;
-	bool has_time_ns;
+	bool has_new_mounts;		 /* open_tree, move_mount, mount_setattr, fsopen ... */
+	bool has_idmap;			 /* idmapped mounts, and ids to map to */
+	bool has_clone3, has_clone_into; /* the latter: born in its cgroup */
+	bool has_openat2, has_close_range;
 	bool may_exempt_oom; /* CAP_SYS_RESOURCE */
 	bool has_full_proc;  /* may mount the whole of /proc, not only /proc/PID */
-	bool has_overlay;
 	int landlock_abi;
 	uid_t uid; /* the launcher's, in the namespace it was started in */
 	gid_t gid;
@@ -75,19 +77,25 @@ struct birth {
 	struct slot *slot;
 	int go_fd; /* child reads its go, writes its failure */
 	struct birth_go go;
-	int root_fd; /* detached root tree; -1: an overlay over layers */
+	uint32_t uid, gid; /* of the cell on the host */
+	bool has_own_id;   /* nobody else has that uid */
+	int root_fd;	   /* detached root tree; -1: an overlay over layers */
 	int layer_fds[LAUNCHER_MAX_LAYERS];
 	int workspace_fd;
 	int mount_fds[LAUNCHER_MAX_MOUNTS];
 	int scratch_fd; /* detached tree of the disk directory; -1: memory */
 	int oom_fd;
 	bool has_full_proc; /* found while mounting it */
+	bool has_overlay;   /* TRIAL: one could be mounted */
 };
 
 /* ---- slot.c ---- */
 struct slot *slot_take(struct failure *f);
-/* By number, whoever made it: for REMOVE. NULL with errno EBUSY while its owner lives. */
-struct slot *slot_adopt(uint32_t number, struct failure *f);
+/* The cell of this title in this slot, whoever made it, killed: for REMOVE. NULL without a failure when the number is not that
+ * title's any more. */
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
+/* Does anybody hold it, here or elsewhere? */
+bool slot_is_alive(uint32_t number);
 /* Keep it warm for the next cell, or give it back to the machine. */
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);
@@ -132,7 +140,7 @@ int birth_go(const struct newborn *n, uint32_t slot);
 /* The first process, until exec. Does not return. */
 __attribute__((noreturn)) void inside_main(struct birth *b);
 int seal_read_filter(const struct launcher_request *rq, struct failure *f);
-int seal_limits(const struct launcher_request *rq, struct failure *f);
+int seal_limits(const struct birth *b, struct failure *f);
 int seal_session(struct failure *f);
 int seal_privileges(bool is_keep, struct failure *f);
 int seal_landlock(struct failure *f);

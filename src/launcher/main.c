@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/closefds.h"
+#include "launcher/features.h"
 #include "launcher/launcher.h"
 #include "launcher/serve.h"
 #include "launcher/sys.h"
@@ -90,29 +92,6 @@ static int become_root_of_our_own(struct failure *f)
 	return 0;
 }
 
-static bool has_call(long number, long a, long b, long c)
-{
-	errno = 0;
-	return syscall(number, a, b, c, 0, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
-}
-
-static void find_features(void)
-{
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */);
-
-	host.landlock_abi = abi > 0 ? (int)abi : 0;
-	host.has_clone3 = has_call(SYS_clone3, 0, 0, 0);
-	host.has_new_mounts = has_call(SYS_open_tree, -1, (long)"x", 0) &&
-			      has_call(SYS_mount_setattr, -1, (long)"x", 0) &&
-			      has_call(SYS_fsopen, 0, 0, 0);
-	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
-	host.has_full_proc = true; /* tried by the first cell that needs it */
-	char line[64];
-	auto_file FILE *f = fopen("/proc/filesystems", "re");
-	while (f && fgets(line, sizeof line, f))
-		host.has_overlay |= !strcmp(line, "nodev\toverlay\n");
-}
-
 static int start(struct failure *f)
 {
 	struct rlimit files;
@@ -121,7 +100,8 @@ static int start(struct failure *f)
 	host.gid = getegid();
 	host.is_rootful = has_cap(CAP_SYS_ADMIN) && has_cap(CAP_SETUID) && has_cap(CAP_SETGID) &&
 			  has_cap(CAP_SYS_CHROOT);
-	find_features();
+	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
+	features_find();
 	if (host.is_rootful)
 		find_ids();
 	host.is_rootful = host.is_rootful && host.n_uids;
@@ -151,9 +131,7 @@ int main(void)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		(void)dup2(null, fd);
-	if (sys_close_range(LAUNCHER_SOCKET_FD + 1, ~0u, 0) < 0)
-		for (int fd = LAUNCHER_SOCKET_FD + 1; fd < 65536; fd++)
-			(void)close(fd);
+	close_fds(LAUNCHER_SOCKET_FD + 1, ~0u);
 	(void)fcntl(LAUNCHER_SOCKET_FD, F_SETFD, FD_CLOEXEC);
 	(void)prctl(PR_SET_NAME, "cell-launcher");
 	(void)setsid(); /* Ctrl-C in the client's terminal is for the client */

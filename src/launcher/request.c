@@ -121,11 +121,14 @@ static const char *check_head(const struct launcher_head *h, size_t len, size_t 
 	if (h->owner_uid == UINT32_MAX || h->owner_gid == UINT32_MAX)
 		return "owner is no id";
 	if (h->memory_bytes > INT64_MAX || h->disk_bytes > INT64_MAX || h->inodes > INT64_MAX ||
-		h->file_size_bytes > INT64_MAX || h->process_memory_bytes > INT64_MAX)
+		h->file_size_bytes > INT64_MAX || h->process_memory_bytes > INT64_MAX ||
+		h->reserve_bytes > INT64_MAX)
 		return "limit out of range";
 	if (h->cpu_millis > 10u * 1000 * 1000 || h->pids > 1u << 22 || h->files > 1u << 30 ||
-		h->cpu_time_s > 1u << 30 || h->io_weight > 10000)
+		h->cpu_time_s > 1u << 30 || h->io_weight > 10000 || h->cpu_weight > 10000)
 		return "limit out of range";
+	if (!(h->flags & LAUNCHER_DEDICATED) != !h->n_cpus || h->n_cpus > 1024)
+		return "a number of CPUs without a wish for them, or the other way round";
 	return NULL;
 }
 
@@ -147,6 +150,8 @@ static const char *take_fds(const struct launcher_head *h, struct taken *t,
 		return "an fd is named twice or did not come";
 	if (!is_create && t->n_taken != (h->op == LAUNCHER_HELLO ? 2 : 1))
 		return "fds without a cell to make";
+	if ((h->flags & LAUNCHER_DISK_ON_IMAGE) && ret->scratch_fd < 0)
+		return "an image for scratch space, but none came";
 	if (is_create && ret->slots_fd >= 0)
 		return "a directory of locks again";
 	return NULL;

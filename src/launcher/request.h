@@ -40,7 +40,7 @@ enum launcher_flags {
 	LAUNCHER_TRIAL = 1 << 3,       /* go all the way but the last step: exit instead of exec */
 	LAUNCHER_BEST_EFFORT = 1 << 4, /* leave out limits that cannot be enforced */
 	LAUNCHER_DEDICATED = 1 << 5,   /* CPUs of its own */
-	LAUNCHER_DISK_ON_IMAGE = 1 << 6, /* scratch_fd is a directory for what the cell writes */
+	LAUNCHER_DISK_ON_IMAGE = 1 << 6, /* scratch_fd is an ext4 image, not a directory */
 	LAUNCHER_FLAGS_ALL = (1 << 7) - 1
 };
 
@@ -66,15 +66,18 @@ struct launcher_head {
 	uint16_t hold_fd;      /* a lock that lasts as long as the cell, e.g. on its image */
 	uint16_t workspace_fd; /* none: a private one */
 	uint16_t filter_fd;    /* struct sock_filter[]: a syscall filter instead of PROFILE */
-	uint16_t scratch_fd;   /* directory on disk for what the cell writes; none: memory */
+	uint16_t scratch_fd;   /* empty directory, or image, for what it writes; none: memory */
 	uint16_t slots_fd;     /* HELLO: directory for the locks on numbers of cells */
 	uint32_t owner_uid,
 		owner_gid; /* whom files in workspace and mounts belong to on the host */
 	/* limits; 0: none */
 	uint64_t memory_bytes, disk_bytes, inodes, file_size_bytes, process_memory_bytes;
+	uint64_t reserve_bytes; /* memory that nobody else may have */
 	uint32_t cpu_millis, pids, files, cpu_time_s, io_weight;
-	uint16_t n_layers; /* of the image, lowest first; none: the host's own programs */
-	uint16_t reserved;
+	uint32_t cpu_weight; /* instead of cpu_millis: 100 is one CPU's worth */
+	uint16_t n_layers;   /* of the image, lowest first; none: the host's own programs */
+	uint16_t n_cpus;     /* DEDICATED: how many */
+	uint32_t reserved;
 };
 
 struct launcher_wire_mount {
@@ -142,15 +145,19 @@ enum launcher_answer {
 	X(SLOT, "take a slot")                        \
 	X(CGROUP, "set up the cgroup")                \
 	X(LIMITS, "set limits")                       \
+	X(CPUS, "reserve CPUs for the cell")          \
+	X(RESERVE, "reserve memory for the cell")     \
 	X(STAGE, "prepare the launcher's own mounts") \
 	X(TEMPLATE, "prepare the root tree")          \
 	X(ROOT, "mount the root tree")                \
 	X(OVERLAY, "mount an overlay over the image") \
 	X(SCRATCH, "mount the private file system")   \
+	X(DISK, "mount the scratch space on disk")    \
 	X(PROC, "mount /proc")                        \
 	X(DEV, "mount /dev")                          \
 	X(WORKSPACE, "mount the workspace")           \
 	X(MOUNT, "mount what the spec names")         \
+	X(OWNER, "let the cell have another's files") \
 	X(PIVOT, "change the root")                   \
 	X(NET, "set up the network")                  \
 	X(NESTING, "forbid nested user namespaces")   \
@@ -182,12 +189,18 @@ enum launcher_can {
 	LAUNCHER_CAN_CLONE_INTO = 1 << 7,
 	LAUNCHER_CAN_NEW_MOUNTS = 1 << 8, /* open_tree and its like */
 	LAUNCHER_CAN_IDMAP = 1 << 9,
-	LAUNCHER_CAN_OVERLAY = 1 << 10,
+	LAUNCHER_CAN_OVERLAY = 1 << 10, /* READY of a TRIAL says so */
 	LAUNCHER_CAN_OOM_EXEMPT = 1 << 11,
 	LAUNCHER_IS_ROOTFUL = 1 << 12,
-	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* else only /proc/PID */
-	LAUNCHER_CAN_TIME_NS = 1 << 14,
+	LAUNCHER_CAN_FULL_PROC = 1 << 13, /* READY: else only /proc/PID */
+	LAUNCHER_CAN_TIME_NS = 1 << 14,	  /* never: it would hide nothing, see ARCHITECTURE.md */
 	LAUNCHER_CAN_UNIQUE_IDS = 1 << 15,
+	LAUNCHER_CAN_RESERVE = 1 << 16, /* memory */
+	/* fallbacks keep every wall; without CLONE_INTO above a cell enters its group before it does
+	 * anything, without IDMAP see LAUNCHER_STEP_OWNER */
+	LAUNCHER_CAN_CLONE3 = 1 << 24,
+	LAUNCHER_CAN_OPENAT2 = 1 << 25,
+	LAUNCHER_CAN_CLOSE_RANGE = 1 << 26,
 };
 
 struct launcher_reply {
@@ -198,8 +211,10 @@ struct launcher_reply {
 	int32_t pid;	   /* READY: as seen from the client's pid namespace, or 0 */
 	int32_t status;	   /* EXITED: as waitid gave it: code << 8 or signal */
 	uint32_t slot;
-	uint32_t can;	       /* CAN; READY: which limits are in force, the first six bits */
+	uint32_t can; /* CAN; READY: which limits are in force, the first six bits and RESERVE */
 	uint32_t oom_kills;    /* EXITED, DONE */
 	uint32_t landlock_abi; /* CAN */
-	char text[200];	       /* FAILED: what exactly; CAN: "limits: ...; kill: ..." */
+	/* CAN: controllers (LAUNCHER_CAN_MEMORY ...), ids for cells, length of the default filter */
+	uint32_t v1_controllers, v2_controllers, first_uid, n_uids, filter_len;
+	char text[200]; /* FAILED: what exactly */
 };

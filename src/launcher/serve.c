@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
 #include "launcher/reply.h"
+#include "launcher/seccomp_profiles.h"
 #include "launcher/sys.h"
 
 enum source {
@@ -119,6 +120,8 @@ static void kill_cell(struct cell *c)
 	/* pid 1 of a pid namespace takes all others with it, wherever they hid: setsid, double fork */
 	if (c->born.pidfd >= 0)
 		(void)sys_pidfd_signal(c->born.pidfd, SIGKILL);
+	if (c->slot)
+		cgroup_unthrottle(&host.cgroups, &c->slot->cgroup);
 	if (!c->killed_ms)
 		n_dying++;
 	c->killed_ms = now_ms();
@@ -191,10 +194,28 @@ static uint32_t what_we_can(void)
 	can |= host.has_new_mounts ? LAUNCHER_CAN_NEW_MOUNTS : 0;
 	can |= host.may_exempt_oom ? LAUNCHER_CAN_OOM_EXEMPT : 0;
 	can |= host.is_rootful ? LAUNCHER_IS_ROOTFUL : 0;
-	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS | LAUNCHER_CAN_IDMAP : 0;
-	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
-	can |= host.has_time_ns ? LAUNCHER_CAN_TIME_NS : 0;
+	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS : 0;
+	can |= host.has_idmap ? LAUNCHER_CAN_IDMAP : 0;
+	can |= host.has_clone3 ? LAUNCHER_CAN_CLONE3 : 0;
+	can |= host.has_openat2 ? LAUNCHER_CAN_OPENAT2 : 0;
+	can |= host.has_close_range ? LAUNCHER_CAN_CLOSE_RANGE : 0;
+	if (!host.has_clone_into)
+		can &= ~(uint32_t)LAUNCHER_CAN_CLONE_INTO;
 	return can;
+}
+
+/* For people to read: the client puts it into words. */
+static void describe_host(struct launcher_reply *r)
+{
+	for (int i = 0; i < CG_COUNT; i++) {
+		if (host.cgroups.v2_controllers & 1u << i)
+			r->v2_controllers |= cgroup_bits[i];
+		else if (host.cgroups.v1[i].fd >= 0)
+			r->v1_controllers |= cgroup_bits[i];
+	}
+	r->first_uid = host.first_uid;
+	r->n_uids = host.is_rootful ? host.n_uids : 0;
+	r->filter_len = seccomp_profile("default")->len;
 }
 
 static void create(const struct launcher_request *rq, int control_fd)
@@ -250,7 +271,7 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 			return;
 		}
 	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-		struct slot *s = slot_adopt(rq->head.slot, &f);
+		struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
 		if (s)
 			slot_free(s);
 	}
@@ -291,6 +312,7 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 				r.answer = LAUNCHER_CAN;
 				r.can = what_we_can();
 				r.landlock_abi = (uint32_t)host.landlock_abi;
+				describe_host(&r);
 			} else {
 				slot_sweep();
 			}

@@ -41,7 +41,8 @@ static int check_option(const struct cli_option *o, void *user)
 	for (const char *p = o->name; *p; p++)
 		ASSERT(islower((unsigned char)*p) || *p == '-');
 	CHECK_(len && o->help[len - 1] != '.', "help of --%s ends with a full stop", o->name);
-	CHECK_(!o->choices || (o->kind == CLI_CHOICE && o->arg), "choices of --%s", o->name);
+	CHECK_(!o->choices || ((o->kind == CLI_CHOICE || o->kind == CLI_FILE) && o->arg),
+		"choices of --%s", o->name);
 	CHECK_(o->kind != CLI_CHOICE || o->choices, "--%s has no choices", o->name);
 	CHECK_(!o->key || o->arg || o->fixed, "--%s sets %s to nothing", o->name, o->key);
 	return 0;

@@ -133,6 +133,11 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 	REFUSED(head()->cpu_millis = UINT32_MAX);
 	REFUSED(head()->pids = UINT32_MAX);
 	REFUSED(head()->io_weight = 10001);
+	REFUSED(head()->cpu_weight = 10001);
+	REFUSED(head()->reserve_bytes = UINT64_MAX);
+	REFUSED((head()->flags &= ~(uint32_t)LAUNCHER_DEDICATED, head()->n_cpus = 1));
+	REFUSED((head()->flags |= LAUNCHER_DEDICATED, head()->n_cpus = 0));
+	REFUSED((head()->flags |= LAUNCHER_DEDICATED, head()->n_cpus = 1025));
 }
 
 TEST(an_fd_is_named_exactly_once)

@@ -54,7 +54,8 @@ enum spec_kind {
 struct config_key {
 	const char *path; /* canonical: "limits.memory" */
 	enum key_type type;
-	const char *values; /* enums: "none=off|open", the first spelling of each is canonical */
+	const char *values; /* enums: "none=off|open", the first spelling of each is canonical;
+			       paths: words that are none */
 	int base;	    /* enums: the number of the first */
 	enum text_form form;
 	const char *prefix;   /* each text begins with it */

@@ -181,6 +181,11 @@ static int read_path(const struct value_context *c, struct node *n, struct cell_
 	int r = value_check_text(c, n, err);
 	if (r < 0)
 		return r;
+	int word = c->key->values ? enum_find(c->key->values, n->text) : -1;
+	if (word >= 0) {
+		char buf[QUOTE_MAX];
+		return set_text(n, enum_word(c->key->values, word, buf), err);
+	}
 	r = value_resolve_path(n->source, n->text, &full);
 	if (r == -ENOMEM)
 		return config_no_memory(err);
