@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
-#include <uthash.h>
 #include <uv.h>
 #include <zlib.h>
 
@@ -174,10 +173,13 @@ struct http_conn {
 
 /* --- the server --- */
 
+#define PEER_BUCKETS 1024
+
+/* How many connections an address has; only those that have one are there. */
 struct peer_count {
+	struct peer_count *next;
 	uint8_t key[17];
 	unsigned n;
-	UT_hash_handle hh;
 };
 
 struct listener {
@@ -201,7 +203,8 @@ struct http_server {
 	unsigned n_addresses;
 	struct http_conn *conns;
 	struct http_conn *kicks, **kicks_tail;
-	struct peer_count *peers;
+	struct peer_count *peers[PEER_BUCKETS];
+	uint64_t peer_seed; /* so that nobody can choose addresses that share a bucket */
 	struct http_stats stats;
 
 	uv_prepare_t prepare; /* does what was put off, before the loop waits */
