@@ -146,7 +146,8 @@ void filework_start(struct filework *w)
 	}
 	filework_free(w);
 	(void)http_add_header(c->x, "Retry-After", "1");
-	call_failf(c, CELL_EBUSY, "try again in a second", "too many operations on files are under way");
+	call_failf(c, CELL_EBUSY, "try again in a second",
+		"too many operations on files are under way");
 }
 
 /* ---- down ---- */

@@ -9,13 +9,14 @@
 #include "server/clock.h"
 #include "server/hash.h"
 
-#define KEEP_NS	     (24 * 3600 * NS_PER_S)
-#define KEPT_ANSWER  (1u << 20)
+#define KEEP_NS	    (24 * 3600 * NS_PER_S)
+#define KEPT_ANSWER (1u << 20)
 
-static const char *const migrations[] = {
-	"CREATE TABLE idempotency (tenant TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, boot TEXT NOT NULL,"
-	" status INTEGER, body BLOB, made_ns INTEGER NOT NULL, PRIMARY KEY (tenant, key)) WITHOUT ROWID;"
-	"CREATE INDEX idempotency_age ON idempotency (made_ns);",
+static const char *const migrations[] = {"CREATE TABLE idempotency (tenant TEXT NOT NULL, key TEXT "
+					 "NOT NULL, fingerprint TEXT NOT NULL, boot TEXT NOT NULL,"
+					 " status INTEGER, body BLOB, made_ns INTEGER NOT NULL, "
+					 "PRIMARY KEY (tenant, key)) WITHOUT ROWID;"
+					 "CREATE INDEX idempotency_age ON idempotency (made_ns);",
 	NULL};
 const struct db_module idempotency_module = {"idempotency", migrations};
 
@@ -45,8 +46,8 @@ static void fingerprint(struct call *c)
 	auto_free char *body = c->body ? json_dumps(c->body, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
 	auto_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
 
-	(void)buf_addf(&b, "%s\n%s\n%s\n%lld\n", http_method(c->x), http_raw_path(c->x), http_raw_query(c->x),
-		body ? 0LL : (long long)http_content_length(c->x));
+	(void)buf_addf(&b, "%s\n%s\n%s\n%lld\n", http_method(c->x), http_raw_path(c->x),
+		http_raw_query(c->x), body ? 0LL : (long long)http_content_length(c->x));
 	(void)buf_addz(&b, body ? body : "");
 	hash_sha256(b.data, b.len, hash);
 	hash_hex(hash, sizeof hash, c->fingerprint);
@@ -99,8 +100,9 @@ enum idempotency_verdict idempotency_begin(struct call *c)
 	if (!c->route->is_replayable)
 		return IDEMPOTENCY_GO;
 	int r = db_each(c->srv->db, on_row, &f, &err,
-		"SELECT fingerprint, boot, status, body FROM idempotency WHERE tenant = ? AND key = ?", "ss",
-		c->who.tenant, c->key);
+		"SELECT fingerprint, boot, status, body FROM idempotency WHERE tenant = ? AND key "
+		"= ?",
+		"ss", c->who.tenant, c->key);
 	auto_free void *body = f.body;
 	if (r == 0 && f.is_there && !f.is_same)
 		return refuse(c, CELL_EEXISTS, "it was used for another request",
@@ -119,8 +121,10 @@ enum idempotency_verdict idempotency_begin(struct call *c)
 	/* new, or left by a server that died in the middle: none of these does harm when done again */
 	if (r == 0)
 		r = db_run(c->srv->db, &err,
-			"INSERT OR REPLACE INTO idempotency (tenant, key, fingerprint, boot, made_ns) VALUES (?, ?, ?, ?, ?)",
-			"ssssi", c->who.tenant, c->key, c->fingerprint, c->srv->boot_id, clock_unix_ns());
+			"INSERT OR REPLACE INTO idempotency (tenant, key, fingerprint, boot, "
+			"made_ns) VALUES (?, ?, ?, ?, ?)",
+			"ssssi", c->who.tenant, c->key, c->fingerprint, c->srv->boot_id,
+			clock_unix_ns());
 	if (r < 0) {
 		c->is_keyed = false;
 		call_fail(c, &err);
@@ -136,12 +140,13 @@ void idempotency_end(struct call *c, int status, const char *body, size_t len)
 	c->is_keyed = false;
 	/* what may go better another time is not remembered */
 	if (status >= 500 || status == 429 || status == 409 || len > KEPT_ANSWER)
-		(void)db_run(c->srv->db, NULL, "DELETE FROM idempotency WHERE tenant = ? AND key = ?", "ss",
-			c->who.tenant, c->key);
+		(void)db_run(c->srv->db, NULL,
+			"DELETE FROM idempotency WHERE tenant = ? AND key = ?", "ss", c->who.tenant,
+			c->key);
 	else
 		(void)db_run(c->srv->db, NULL,
-			"UPDATE idempotency SET status = ?, body = ? WHERE tenant = ? AND key = ?", "ibss",
-			(int64_t)status, body, len, c->who.tenant, c->key);
+			"UPDATE idempotency SET status = ?, body = ? WHERE tenant = ? AND key = ?",
+			"ibss", (int64_t)status, body, len, c->who.tenant, c->key);
 }
 
 void idempotency_sweep(struct server *srv)

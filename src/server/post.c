@@ -19,7 +19,8 @@ int post_json(const char *url, const char *token, const char *body, size_t len, 
 	struct http_client_options options = {.connect_ms = timeout_ms, .stall_ms = timeout_ms};
 	auto_(http_reply_done) struct http_reply reply = {0};
 	char bearer[1024];
-	struct http_field headers[] = {{"Content-Type", "application/json"}, {NULL, NULL}, {NULL, NULL}};
+	struct http_field headers[] = {
+		{"Content-Type", "application/json"}, {NULL, NULL}, {NULL, NULL}};
 	struct http_call call = {.method = "POST",
 		.target = "",
 		.headers = headers,

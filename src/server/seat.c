@@ -48,7 +48,8 @@ static void pump(struct seat *seat)
 	while (is_more && !seat->is_broken && !seat->is_stalled) {
 		struct exec *e, *next;
 		is_more = false;
-		DL_FOREACH_SAFE2(seat->execs, e, next, seat_next) {
+		DL_FOREACH_SAFE2(seat->execs, e, next, seat_next)
+		{
 			/* what it reads for others is theirs to take in the next round */
 			for (int i = 0; i < ROUNDS && exec_pump(e); i++)
 				is_more = true;
@@ -80,7 +81,8 @@ static void on_retry(void *arg)
 	struct seat *seat = arg;
 	struct exec *e, *next;
 
-	DL_FOREACH_SAFE2(seat->execs, e, next, seat_next) {
+	DL_FOREACH_SAFE2(seat->execs, e, next, seat_next)
+	{
 		if (!exec_retry(e)) {
 			net_timer_start(seat->retry, RETRY_MS, 0);
 			return;

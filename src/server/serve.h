@@ -8,8 +8,9 @@
 struct cell_config;
 
 struct serve_options {
-	struct cell_config *cfg;	/* borrowed for the whole run */
-	const char *const *listen;	/* "127.0.0.1:7070", "[::1]:80", "*:7070", "unix:/run/cell.sock"; NULL-terminated; over the
+	struct cell_config *cfg; /* borrowed for the whole run */
+	const char *const *
+		listen; /* "127.0.0.1:7070", "[::1]:80", "*:7070", "unix:/run/cell.sock"; NULL-terminated; over the
 					   configuration's */
 	bool is_dev;			/* loopback, a fresh token, hints */
 	const char *tls_cert, *tls_key; /* over the configuration's */

@@ -16,9 +16,12 @@
 #include "server/server.h"
 
 static const char *const migrations[] = {
-	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, lifecycle TEXT NOT NULL,"
-	" backend TEXT NOT NULL, spec TEXT NOT NULL, labels TEXT NOT NULL, degraded TEXT, fingerprint TEXT NOT NULL,"
-	" created_ns INTEGER NOT NULL, last_used_ns INTEGER NOT NULL, idle_ms INTEGER NOT NULL, expires_ns INTEGER NOT NULL,"
+	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, "
+	"lifecycle TEXT NOT NULL,"
+	" backend TEXT NOT NULL, spec TEXT NOT NULL, labels TEXT NOT NULL, degraded TEXT, "
+	"fingerprint TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL, last_used_ns INTEGER NOT NULL, idle_ms INTEGER NOT NULL, "
+	"expires_ns INTEGER NOT NULL,"
 	" error TEXT) WITHOUT ROWID;",
 	NULL};
 const struct db_module session_module = {"sessions", migrations};
@@ -87,7 +90,7 @@ static void count(struct session *s, enum session_state state)
 	int64_t n = 0;
 	struct session *o, *next;
 
-	HASH_ITER(hh, s->srv->sessions, o, next)
+	HASH_ITER (hh, s->srv->sessions, o, next)
 		n += o->state == state;
 	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
 }
@@ -121,7 +124,8 @@ int session_find(struct server *srv, const char *id, const char *tenant, struct 
 	/* another tenant's is not there, as far as this one can tell */
 	if (!s || (tenant && strcmp(s->tenant, tenant))) {
 		int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no session '%.64s'", id);
-		return cell_error_hint(err, r, "GET /v1/sessions lists them; they end when idle for too long");
+		return cell_error_hint(err, r,
+			"GET /v1/sessions lists them; they end when idle for too long");
 	}
 	session_ref(s);
 	*ret = s;
@@ -140,19 +144,23 @@ static char *dumped(const json_t *j)
 
 int session_save(struct session *s, struct cell_error *err)
 {
-	auto_free char *spec = dumped(s->spec), *labels = dumped(s->labels), *degraded = dumped(s->degraded);
-	json_t *why = s->error.code ? json_pack("{s:i, s:s, s:s, s:s}", "code", (int)s->error.code, "msg",
-					      s->error.msg, "hint", s->error.hint, "backend", s->error.backend)
+	auto_free char *spec = dumped(s->spec), *labels = dumped(s->labels),
+		       *degraded = dumped(s->degraded);
+	json_t *why = s->error.code ? json_pack("{s:i, s:s, s:s, s:s}", "code", (int)s->error.code,
+					      "msg", s->error.msg, "hint", s->error.hint, "backend",
+					      s->error.backend)
 				    : NULL;
 	auto_free char *error = dumped(why);
 
 	json_decref(why);
 	return db_run(s->srv->db, err,
-		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, labels, degraded, fingerprint,"
-		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle, s->backend,
-		spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint, s->created_ns,
-		s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
+		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, "
+		"labels, degraded, fingerprint,"
+		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES "
+		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle,
+		s->backend, spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint,
+		s->created_ns, s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
 }
 
 static void set_state(struct session *s, enum session_state state)
@@ -181,7 +189,8 @@ static void call_waiters(struct session *s, struct session_waiter **list)
 	session_unref(s);
 }
 
-static bool add_waiter(struct session_waiter **list, void (*fn)(struct session *s, void *arg), void *arg)
+static bool add_waiter(struct session_waiter **list, void (*fn)(struct session *s, void *arg),
+	void *arg)
 {
 	struct session_waiter *w = calloc(1, sizeof *w);
 
@@ -210,8 +219,8 @@ int session_require_ready(const struct session *s, struct cell_error *err)
 	}
 	int r = cell_fail(err, CELL_EBUSY, EBUSY, "session '%s' is %s", s->id,
 		session_state_name(s->state));
-	return cell_error_hint(err, r, s->state == SESSION_CREATING ? "wait until it is ready"
-								   : "make a new one");
+	return cell_error_hint(err, r,
+		s->state == SESSION_CREATING ? "wait until it is ready" : "make a new one");
 }
 
 /* ---- losing it ---- */
@@ -270,7 +279,8 @@ static json_t *degraded_json(const struct cell *c)
 
 	for (int i = 0; i < CELL_CAP_COUNT; i++)
 		if (caps & CELL_CAP_BIT(i))
-			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+			(void)json_array_append_new(list,
+				json_string(cell_cap_name((enum cell_cap)i)));
 	return list;
 }
 
@@ -344,7 +354,8 @@ void session_make(struct session *s)
 		(void)net_loop_post(s->srv->loop, fail_making, m);
 }
 
-static void read_order(struct session *s, const struct session_order *o, const struct cell_spec *spec)
+static void read_order(struct session *s, const struct session_order *o,
+	const struct cell_spec *spec)
 {
 	const char *lifecycle = json_string_value(json_object_get(o->spec, "lifecycle"));
 
@@ -489,7 +500,8 @@ static void end_after_making(struct session *s, void *arg)
 	end_now(s);
 }
 
-void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg), void *arg)
+void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
+	void *arg)
 {
 	bool is_making = s->state == SESSION_CREATING;
 	bool is_first = s->state != SESSION_ENDING;
@@ -504,7 +516,8 @@ void session_end(struct session *s, const char *why, void (*fn)(struct session *
 	if (!is_first && !s->error.code)
 		return;
 	if (is_first)
-		log_event(LOG_INFO, "session.end", "session", s->id, "tenant", s->tenant, "why", why, NULL);
+		log_event(LOG_INFO, "session.end", "session", s->id, "tenant", s->tenant, "why",
+			why, NULL);
 	s->error = (struct cell_error){0};
 	set_state(s, SESSION_ENDING);
 	if (is_making)
@@ -604,16 +617,17 @@ static json_t *time_json(int64_t ns)
 
 json_t *session_json(const struct session *s)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}", "id", s->id,
-		"tenant", s->tenant, "state", session_state_name(s->state), "lifecycle", s->lifecycle, "backend",
-		s->backend, "labels", s->labels, "spec", s->spec, "degraded", s->degraded, "created_at",
-		time_json(s->created_ns), "last_used_at", time_json(s->last_used_ns), "expires_at",
-		time_json(s->expires_ns), "idle_timeout_s", (double)s->idle_timeout_ms / 1000.0,
-		"execs_running", (json_int_t)s->n_execs);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}",
+		"id", s->id, "tenant", s->tenant, "state", session_state_name(s->state),
+		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
+		s->spec, "degraded", s->degraded, "created_at", time_json(s->created_ns),
+		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
+		"idle_timeout_s", (double)s->idle_timeout_ms / 1000.0, "execs_running",
+		(json_int_t)s->n_execs);
 
 	if (s->error.code)
 		(void)json_object_set_new(o, "error",
-			json_pack("{s:s, s:s, s:s}", "code", cell_code_name(s->error.code), "message",
-				s->error.msg, "hint", s->error.hint));
+			json_pack("{s:s, s:s, s:s}", "code", cell_code_name(s->error.code),
+				"message", s->error.msg, "hint", s->error.hint));
 	return o;
 }

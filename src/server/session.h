@@ -58,7 +58,7 @@ struct session {
 	uint64_t idle_timeout_ms; /* 0: never */
 	int64_t expires_ns;	  /* 0: never */
 	struct server *srv;
-	struct seat *seat; /* READY; NULL for ephemeral ones */
+	struct seat *seat;  /* READY; NULL for ephemeral ones */
 	struct exec *execs; /* running */
 	unsigned n_execs;
 	struct cell *spares[SESSION_SPARES]; /* connections for the next operations on files */
@@ -90,7 +90,8 @@ int session_require_ready(const struct session *s, struct cell_error *err);
 /* fn is called from the loop once it is no longer `creating`; at once when that is so already. */
 void session_when_made(struct session *s, void (*fn)(struct session *s, void *arg), void *arg);
 /* Begin to end it; fn (may be NULL) when nothing of it is left, or it could not be ended (then it is still there). why is for the record. */
-void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg), void *arg);
+void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
+	void *arg);
 int session_save(struct session *s, struct cell_error *err);
 
 /* A cell of its own for one command of an ephemeral session: done on the loop with a seat, or NULL and why. */

@@ -238,13 +238,14 @@ int session_recover(struct server *srv, struct cell_error *err)
 {
 	struct session *s, *next;
 	int r = db_each(srv->db, on_row, srv, err,
-		"SELECT id, tenant, state, lifecycle, backend, spec, labels, degraded, fingerprint, created_ns, last_used_ns,"
+		"SELECT id, tenant, state, lifecycle, backend, spec, labels, degraded, "
+		"fingerprint, created_ns, last_used_ns,"
 		" idle_ms, expires_ns, error FROM sessions",
 		"");
 
 	if (r < 0)
 		return r;
-	HASH_ITER(hh, srv->sessions, s, next)
+	HASH_ITER (hh, srv->sessions, s, next)
 		recover_one(s);
 	find_stray_spools(srv);
 	find_orphans(srv);
@@ -265,7 +266,8 @@ static void drop_old_spools(struct session *s, int64_t now_ns)
 		bool is_running = false;
 		if (e->d_name[0] == '.' || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		int64_t age_ms = (now_ns - st.st_mtim.tv_sec * NS_PER_S - st.st_mtim.tv_nsec) / NS_PER_MS;
+		int64_t age_ms =
+			(now_ns - st.st_mtim.tv_sec * NS_PER_S - st.st_mtim.tv_nsec) / NS_PER_MS;
 		for (x = s->execs; x && !is_running; x = x->next)
 			is_running = !strcmp(x->id, e->d_name);
 		if (!is_running && age_ms > (int64_t)s->srv->set.spool_keep_ms)
@@ -280,7 +282,7 @@ void session_sweep(struct server *srv)
 	struct session *s, *next;
 
 	turn++;
-	HASH_ITER(hh, srv->sessions, s, next) {
+	HASH_ITER (hh, srv->sessions, s, next) {
 		int64_t idle_ms = (now - s->last_used_ns) / NS_PER_MS;
 
 		if (s->state == SESSION_ENDING) {
@@ -305,7 +307,7 @@ void session_let_go(struct server *srv)
 {
 	struct session *s, *next;
 
-	HASH_ITER(hh, srv->sessions, s, next) {
+	HASH_ITER (hh, srv->sessions, s, next) {
 		(void)session_save(s, NULL);
 		if (s->seat) {
 			while (s->seat->execs) { /* they run on; the next server takes them over */
