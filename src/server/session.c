@@ -15,6 +15,8 @@
 #include "server/seat.h"
 #include "server/server.h"
 
+#define MAKE_AGAIN 2
+
 static const char *const migrations[] = {
 	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, "
 	"lifecycle TEXT NOT NULL,"
@@ -84,17 +86,6 @@ void session_unref(struct session *s)
 	free(s);
 }
 
-static void count(struct session *s, enum session_state state)
-{
-	const char *labels[] = {session_state_name(state)};
-	int64_t n = 0;
-	struct session *o, *next;
-
-	HASH_ITER (hh, s->srv->sessions, o, next)
-		n += o->state == state;
-	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
-}
-
 int session_insert(struct session *s)
 {
 	HASH_ADD_STR(s->srv->sessions, id, s);
@@ -135,6 +126,16 @@ int session_find(struct server *srv, const char *id, const char *tenant, struct 
 void session_touch(struct session *s)
 {
 	s->last_used_ns = clock_unix_ns();
+	s->times.used_ns = clock_monotonic_ns();
+}
+
+void session_set_expiry(struct session *s, int64_t expires_ns)
+{
+	uint64_t longest_ms = s->srv->set.max_lifetime_ms;
+	int64_t last = s->created_ns + (int64_t)longest_ms * NS_PER_MS;
+
+	s->expires_ns = longest_ms && (!expires_ns || expires_ns > last) ? last : expires_ns;
+	s->times.end_ns = session_times_end(s->expires_ns, clock_unix_ns(), clock_monotonic_ns());
 }
 
 static char *dumped(const json_t *j)
@@ -153,26 +154,25 @@ int session_save(struct session *s, struct cell_error *err)
 	auto_free char *error = dumped(why);
 
 	json_decref(why);
-	return db_run(s->srv->db, err,
+	int r = db_run(s->srv->db, err,
 		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, "
 		"labels, degraded, fingerprint,"
 		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES "
 		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle,
 		s->backend, spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint,
-		s->created_ns, s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
+		s->created_ns, s->last_used_ns, (int64_t)s->times.idle_ms, s->expires_ns, error);
+	s->is_unsaved = r < 0;
+	return r;
 }
 
 static void set_state(struct session *s, enum session_state state)
 {
 	struct cell_error err = {0};
-	enum session_state old = s->state;
 
 	s->state = state;
 	if (session_save(s, &err) < 0)
 		log_failure("session.save", &err, s->id);
-	count(s, old);
-	count(s, state);
 }
 
 static void call_waiters(struct session *s, struct session_waiter **list)
@@ -230,11 +230,68 @@ static void on_broken(struct seat *seat, const struct cell_error *why, void *arg
 	struct session *s = arg;
 
 	(void)seat;
-	if (s->state != SESSION_READY)
+	if (s->state == SESSION_READY)
+		session_lose(s, why);
+}
+
+/* A cell on its way out, by its connection or its name. */
+struct remains {
+	struct cell *cell;
+	char name[CELL_NAME_MAX];
+};
+
+static void remove_remains(void *arg)
+{
+	struct remains *r = arg;
+	struct cell_error err = {0};
+
+	/* what fails here is found again by the sweep: nobody owns it */
+	if ((r->cell ? cell_destroy(r->cell, &err) : cell_remove(r->name, &err)) < 0 &&
+		err.code != CELL_ENOTFOUND)
+		log_failure("cell.remove", &err, r->name);
+}
+
+/* Takes the cell; name is used where there is none. */
+static void remove_cell(struct server *srv, struct cell *cell, const char *name)
+{
+	struct remains *r = calloc(1, sizeof *r);
+
+	if (r) {
+		r->cell = cell;
+		(void)snprintf(r->name, sizeof r->name, "%s", cell ? cell_name(cell) : name);
+	}
+	if (r && net_pool_work(srv->lives, remove_remains, free, r) == 0)
 		return;
+	free(r);
+	if (cell) /* its name is what the sweep finds it by */
+		(void)cell_close(cell, NULL);
+}
+
+static void bury(void *arg)
+{
+	struct session *s = arg;
+	struct cell *cell = NULL;
+
+	close_spares(s);
+	if (s->state == SESSION_LOST && s->seat) {
+		cell = seat_free(s->seat);
+		s->seat = NULL;
+	}
+	if (s->state == SESSION_LOST) {
+		remove_cell(s->srv, cell, s->id);
+		(void)quota_release(s->srv->quota, s->id, NULL);
+	}
+	session_unref(s);
+}
+
+void session_lose(struct session *s, const struct cell_error *why)
+{
 	s->error = *why;
 	log_event(LOG_WARN, "session.lost", "session", s->id, "error", why->msg, NULL);
 	set_state(s, SESSION_LOST);
+	session_ref(s);
+	if (net_loop_post(s->srv->loop, bury, s) < 0) /* never inside of the seat's own callbacks */
+		session_unref(s);
 }
 
 int session_seat(struct session *s, struct cell *cell, struct cell_error *err)
@@ -263,12 +320,16 @@ static void make_work(void *arg)
 	m->result = cell_config_spec(m->cfg, &spec, &m->err);
 	if (m->result == 0)
 		m->result = cell_open(spec, &m->cell, &m->err);
-	/* made by a server that died before it knew: it is ours */
-	if (m->result < 0 && m->err.code == CELL_EEXISTS) {
+	/* made by a server that died before it knew: it is ours. Or what makes it died under it, the launcher: there is a new one. */
+	for (int i = 0; i < MAKE_AGAIN && m->result < 0 &&
+			(m->err.code == CELL_EEXISTS || m->err.code == CELL_EGONE);
+		i++) {
 		m->err = (struct cell_error){0};
 		m->result = cell_remove(spec->name, &m->err);
-		if (m->result == 0)
+		if (m->result == 0 || m->err.code == CELL_ENOTFOUND) {
+			m->err = (struct cell_error){0};
 			m->result = cell_open(spec, &m->cell, &m->err);
+		}
 	}
 }
 
@@ -282,6 +343,17 @@ static json_t *degraded_json(const struct cell *c)
 			(void)json_array_append_new(list,
 				json_string(cell_cap_name((enum cell_cap)i)));
 	return list;
+}
+
+void session_made(struct session *s, enum session_state state)
+{
+	if (!s->is_adopting)
+		session_touch(s);
+	s->is_adopting = false;
+	set_state(s, state);
+	if (state == SESSION_FAILED)
+		(void)quota_release(s->srv->quota, s->id, NULL);
+	call_waiters(s, &s->made_waiters);
 }
 
 static void made(void *arg)
@@ -299,12 +371,10 @@ static void made(void *arg)
 	if (s->state == SESSION_CREATING) {
 		if (m->result < 0)
 			s->error = m->err;
-		session_touch(s);
-		set_state(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
-		if (m->result < 0)
-			(void)quota_release(s->srv->quota, s->id, NULL);
+		session_made(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
+	} else {
+		call_waiters(s, &s->made_waiters);
 	}
-	call_waiters(s, &s->made_waiters);
 	session_unref(s);
 	free(m);
 }
@@ -323,8 +393,9 @@ static void ephemeral_made(void *arg)
 	struct session *s = arg;
 
 	if (s->state == SESSION_CREATING)
-		set_state(s, SESSION_READY);
-	call_waiters(s, &s->made_waiters);
+		session_made(s, SESSION_READY);
+	else
+		call_waiters(s, &s->made_waiters);
 	session_unref(s);
 }
 
@@ -366,7 +437,10 @@ static void read_order(struct session *s, const struct session_order *o,
 	s->spec = json_incref(o->spec);
 	s->labels = json_object();
 	s->degraded = json_array();
-	s->created_ns = s->last_used_ns = clock_unix_ns();
+	session_touch(s);
+	s->created_ns = s->last_used_ns;
+	s->times.idle_ms = o->idle_timeout_ms;
+	session_set_expiry(s, o->ttl_ms ? s->created_ns + (int64_t)o->ttl_ms * NS_PER_MS : 0);
 	for (size_t i = 0; spec->labels && spec->labels[i]; i++) {
 		auto_free char *key = strdup(spec->labels[i]);
 		char *eq = key ? strchr(key, '=') : NULL;
@@ -434,16 +508,21 @@ struct ending {
 	char name[64];
 	struct cell_error err;
 	int result;
-	bool is_known; /* it may never have been made */
+	struct cell **fresh; /* of an ephemeral session's commands */
+	size_t n_fresh;
 };
 
 static void end_work(void *arg)
 {
 	struct ending *e = arg;
+	struct cell_error err = {0};
 
 	e->result = e->cell ? cell_destroy(e->cell, &e->err) : cell_remove(e->name, &e->err);
 	if (e->result < 0 && e->err.code == CELL_ENOTFOUND)
 		e->result = 0;
+	for (size_t i = 0; i < e->n_fresh; i++)
+		if (cell_destroy(e->fresh[i], &err) < 0)
+			log_failure("cell.remove", &err, e->name);
 }
 
 static void ended(void *arg)
@@ -461,43 +540,83 @@ static void ended(void *arg)
 	}
 	call_waiters(s, &s->gone_waiters);
 	session_unref(s);
+	free(e->fresh);
 	free(e);
 }
 
-static void end_now(struct session *s)
+/* The sweep comes back to it; cells are found by their names. */
+static void end_later(struct session *s)
 {
+	(void)cell_fail(&s->error, CELL_EBUSY, EAGAIN, "session '%s' could not be ended yet",
+		s->id);
+	(void)cell_error_hint(&s->error, 0, "it is tried again every second");
+}
+
+/* Commands in cells of their own: each with its seat. */
+static void take_fresh(struct session *s, struct ending *e, const struct cell_error *why)
+{
+	e->fresh = calloc(s->n_execs + 1, sizeof(struct cell *));
+	while (s->execs) {
+		struct exec *x = s->execs;
+		struct seat *seat = x->owns_seat ? x->seat : NULL;
+		x->owns_seat =
+			x->owns_seat && !e->fresh; /* without memory it is dropped on its own */
+		if (x->seat)
+			x->seat->is_broken = true;
+		exec_lose(x, why);
+		if (seat && e->fresh)
+			e->fresh[e->n_fresh++] = seat_free(seat);
+	}
+}
+
+static void end_now(void *arg)
+{
+	struct session *s = arg;
 	struct ending *e = calloc(1, sizeof *e);
 	struct cell_error why = {.code = CELL_EGONE};
 
-	if (!e)
+	if (!e) {
+		end_later(s);
+		session_unref(s);
 		return;
+	}
 	(void)snprintf(why.msg, sizeof why.msg, "the session was ended");
 	close_spares(s);
+	if (s->seat)
+		s->seat->is_broken = true; /* nothing more is taken from it */
+	take_fresh(s, e, &why);
 	if (s->seat) {
-		while (s->seat->execs) {
-			struct exec *x = s->seat->execs;
-			s->seat->is_broken = true; /* nothing more is taken from it */
-			exec_lose(x, &why);
-		}
 		e->cell = seat_free(s->seat);
 		s->seat = NULL;
 	}
 	e->s = s;
 	(void)snprintf(e->name, sizeof e->name, "%s", s->id);
-	session_ref(s);
 	if (net_pool_work(s->srv->lives, end_work, ended, e) == 0)
 		return;
-	/* the queue is full: the sweep comes back to it; the cell is found by its name */
 	if (e->cell)
 		(void)cell_close(e->cell, NULL);
+	for (size_t i = 0; i < e->n_fresh; i++)
+		(void)cell_close(e->fresh[i], NULL);
+	end_later(s);
 	session_unref(s);
+	free(e->fresh);
 	free(e);
+}
+
+/* Whoever asked may stand inside of a callback of the very seat that goes. */
+static void post_end(struct session *s)
+{
+	session_ref(s);
+	if (net_loop_post(s->srv->loop, end_now, s) == 0)
+		return;
+	end_later(s);
+	session_unref(s);
 }
 
 static void end_after_making(struct session *s, void *arg)
 {
 	(void)arg;
-	end_now(s);
+	post_end(s);
 }
 
 void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
@@ -523,7 +642,7 @@ void session_end(struct session *s, const char *why, void (*fn)(struct session *
 	if (is_making)
 		(void)add_waiter(&s->made_waiters, end_after_making, NULL);
 	else
-		end_now(s);
+		post_end(s);
 }
 
 /* ---- cells of one command ---- */
@@ -535,15 +654,24 @@ static void fresh_broken(struct seat *seat, const struct cell_error *why, void *
 	(void)arg; /* its one command has ended, and drops it */
 }
 
+int session_fresh_seat_of(struct session *s, struct cell *cell, struct seat **ret,
+	struct cell_error *err)
+{
+	return seat_new(s->srv, cell, fresh_broken, NULL, ret, err);
+}
+
 static void fresh_made(void *arg)
 {
 	struct making *m = arg;
 	struct seat *seat = NULL;
 
 	cell_config_free(m->cfg);
-	if (m->result == 0) {
+	if (m->result == 0 &&
+		session_require_ready(m->s, &m->err) < 0) { /* it was ended meanwhile */
+		remove_cell(m->s->srv, m->cell, NULL);
+	} else if (m->result == 0) {
 		(void)snprintf(m->s->backend, sizeof m->s->backend, "%s", cell_backend_of(m->cell));
-		m->result = seat_new(m->s->srv, m->cell, fresh_broken, NULL, &seat, &m->err);
+		(void)session_fresh_seat_of(m->s, m->cell, &seat, &m->err);
 	}
 	m->done(m->s, seat, &m->err, m->arg);
 	session_unref(m->s);
@@ -582,23 +710,12 @@ void session_fresh_seat(struct session *s,
 		(void)net_loop_post(s->srv->loop, fresh_failed, m);
 }
 
-static void drop_work(void *arg)
-{
-	struct cell_error err = {0};
-	struct cell *cell = arg;
-
-	(void)cell_destroy(cell, &err);
-}
-
 static void drop_later(void *arg)
 {
 	struct seat *seat = arg;
 	struct server *srv = seat->srv;
-	struct cell *cell = seat_free(seat);
 
-	/* without a thread for it now, the sweep finds it by its name */
-	if (net_pool_work(srv->lives, drop_work, NULL, cell) < 0)
-		(void)cell_close(cell, NULL);
+	remove_cell(srv, seat_free(seat), NULL);
 }
 
 void session_drop_seat(struct server *srv, struct seat *seat)
@@ -622,7 +739,7 @@ json_t *session_json(const struct session *s)
 		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
 		s->spec, "degraded", s->degraded, "created_at", time_json(s->created_ns),
 		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
-		"idle_timeout_s", (double)s->idle_timeout_ms / 1000.0, "execs_running",
+		"idle_timeout_s", (double)s->times.idle_ms / 1000.0, "execs_running",
 		(json_int_t)s->n_execs);
 
 	if (s->error.code)
