@@ -312,6 +312,13 @@ struct making {
 	void *arg;
 };
 
+/* Made by a server that died before it knew: it is ours. Or what makes cells died under it, the launcher: there is a new one. */
+static bool is_worth_again(const struct cell_error *err)
+{
+	return err->code == CELL_EEXISTS || err->code == CELL_EGONE ||
+	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
+}
+
 static void make_work(void *arg)
 {
 	struct making *m = arg;
@@ -320,10 +327,7 @@ static void make_work(void *arg)
 	m->result = cell_config_spec(m->cfg, &spec, &m->err);
 	if (m->result == 0)
 		m->result = cell_open(spec, &m->cell, &m->err);
-	/* made by a server that died before it knew: it is ours. Or what makes it died under it, the launcher: there is a new one. */
-	for (int i = 0; i < MAKE_AGAIN && m->result < 0 &&
-			(m->err.code == CELL_EEXISTS || m->err.code == CELL_EGONE);
-		i++) {
+	for (int i = 0; i < MAKE_AGAIN && m->result < 0 && is_worth_again(&m->err); i++) {
 		m->err = (struct cell_error){0};
 		m->result = cell_remove(spec->name, &m->err);
 		if (m->result == 0 || m->err.code == CELL_ENOTFOUND) {
