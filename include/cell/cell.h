@@ -21,6 +21,7 @@
 #include <cell/error.h>
 #include <cell/exec.h>
 #include <cell/file.h>
+#include <cell/port.h>
 #include <cell/spec.h>
 
 #ifdef __cplusplus

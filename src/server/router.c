@@ -11,10 +11,10 @@
 #include "server/clock.h"
 #include "server/idempotency.h"
 
-extern const struct route api_system_routes[], api_session_routes[], api_exec_routes[], api_file_routes[],
-	api_admin_routes[];
+extern const struct route api_system_routes[], api_session_routes[], api_exec_routes[],
+	api_file_routes[], api_port_routes[], api_admin_routes[];
 const struct route *const api_tables[] = {api_system_routes, api_session_routes, api_exec_routes,
-	api_file_routes, api_admin_routes, NULL};
+	api_file_routes, api_port_routes, api_admin_routes, NULL};
 
 /* Piece by piece, so that an encoded slash stays within its piece. */
 static bool matches(const char *pattern, const char *path, struct call *c)
@@ -84,7 +84,8 @@ static bool authenticate(struct call *c)
 
 	if (c->srv->set.is_auth_disabled) { /* only ever on loopback or a unix socket */
 		if (!http_peer(c->x)->is_loopback || !http_origin_is_allowed(c->x)) {
-			call_failf(c, CELL_EDENIED, "authentication is off, so only this machine may ask",
+			call_failf(c, CELL_EDENIED,
+				"authentication is off, so only this machine may ask",
 				"requests from elsewhere are refused");
 			return false;
 		}
@@ -102,7 +103,8 @@ static bool authenticate(struct call *c)
 	}
 	header += 7;
 	header += strspn(header, " ");
-	if (token_check(c->srv->db, header, c->srv->set.auth_token, clock_unix_ns(), &c->who, &err) < 0) {
+	if (token_check(c->srv->db, header, c->srv->set.auth_token, clock_unix_ns(), &c->who,
+		    &err) < 0) {
 		unauthorized(c, &err);
 		return false;
 	}
@@ -179,7 +181,8 @@ void router_handle(struct http_exchange *x, void *server)
 		call_free(c);
 		http_fail(x, is_other_method ? 405 : 404,
 			is_other_method ? "this path does not take that method"
-					: "there is nothing at this path; /openapi.yaml lists what there is");
+					: "there is nothing at this path; /openapi.yaml lists what "
+					  "there is");
 		return;
 	}
 	begin_span(c);

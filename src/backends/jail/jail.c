@@ -335,8 +335,8 @@ const struct cell_backend cell_backend_jail = {
 		"cannot get one. They share its kernel: a hole in that is a hole in the wall.",
 	.tier = 2,
 	.strength = 100,
-	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) | CAP(HIDE_FILES) |
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
+		CAP(NAMED) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) | CAP(HIDE_FILES) |
 		CAP(HIDE_PROCESSES) | CAP(SYSCALL_FILTER) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
 		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
