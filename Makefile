@@ -28,6 +28,7 @@ bench: ## measure against the bare system calls; ARGS=--json
 	@$(MAKE) --no-print-directory all
 	@ninja -C $(BUILD) -j $(JOBS) --quiet bench
 	@$(BUILD)/bench/cell-bench $(ARGS)
+	@$(if $(ARGS),,$(BUILD)/bench/net-bench)
 
 lint: ## style, static analysis, layers, banned functions, links; STEPS="tidy docs" picks some
 	@tools/setup lint

@@ -76,7 +76,7 @@ int cell_cap_find(const char *word);
 struct cell_lack {
 	enum cell_cap cap;
 	char reason[160];
-	char fix[160];
+	char fix[240];
 };
 
 #define CELL_LACKS_MAX 24
@@ -102,6 +102,18 @@ size_t cell_backends_probe(struct cell_backend_info *ret, size_t max);
 /* Probe one, wrappers like "trace:local" included. -ENOENT when unknown. */
 struct cell_error;
 int cell_backend_probe(const char *name, struct cell_backend_info *ret, struct cell_error *err);
+
+/* One wall of a back end as it is provided here. Strings are valid during the callback. */
+struct cell_wall {
+	const char *name;   /* "limits" */
+	const char *how;    /* "cgroup v1: memory, cpu, pids" */
+	const char *better; /* what another kernel or setting would give; NULL: nothing */
+	const char *fix;    /* the one command for it; NULL: none */
+	bool is_weak;	    /* something that a cell may ask for, or that others have, is missing */
+};
+typedef int (*cell_wall_fn)(const struct cell_wall *w, void *user);
+/* Calls fn for each wall of a usable back end that can tell them; a non-zero return stops and is returned. */
+int cell_backend_walls(const char *name, cell_wall_fn fn, void *user, struct cell_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -28,10 +28,13 @@ struct cell_exec;
 enum cell_exec_flags {
 	CELL_EXEC_STDIN = 1 << 0,   /* the command reads what cell_exec_write() sends; otherwise
 				      its stdin is empty */
-	CELL_EXEC_TTY = 1 << 1,	    /* in a terminal; implies STDIN, stderr comes as stdout */
-	CELL_EXEC_MERGE = 1 << 2,   /* stderr into stdout, in the order written */
-	CELL_EXEC_DETACH = 1 << 3,  /* goes on without a client; output is kept */
-	CELL_EXEC_DURABLE = 1 << 4, /* what no holding reader has taken is never dropped: with
+	CELL_EXEC_TTY = 1 << 1,	   /* in a terminal; implies STDIN, stderr comes as stdout */
+	CELL_EXEC_MERGE = 1 << 2,  /* stderr into stdout, in the order written */
+	CELL_EXEC_DETACH = 1 << 3, /* goes on without a client; output is kept */
+	CELL_EXEC_SOLE = 1 << 4,   /* an ephemeral cell made for this command alone: its deadline
+				      is the cell's. What is not over then, for whatever reason,
+				      is ended from outside, and the cell with it */
+	CELL_EXEC_DURABLE = 1 << 5, /* what no holding reader has taken is never dropped: with
 				       keep_bytes of it waiting, the command waits */
 };
 
@@ -46,7 +49,8 @@ struct cell_exec_opts {
 	const char *user;	 /* name or uid[:gid] in the cell */
 	uint32_t flags;		 /* enum cell_exec_flags */
 	uint16_t rows, cols;	 /* of the terminal */
-	uint64_t timeout_ms;	 /* 0: the spec's; TERM, 2 s, then KILL of every descendant */
+	uint64_t timeout_ms;	 /* 0: the spec's; TERM, grace_ms, then KILL of every descendant */
+	uint64_t grace_ms;	 /* 0: 2 s, with CELL_EXEC_SOLE half a second */
 	uint64_t keep_bytes;	 /* output kept for later readers, per stream; 0: default: 16 MiB
 					in a named cell; in an ephemeral one 256 KiB, and
 					nothing that a reader has already taken */
@@ -127,6 +131,9 @@ struct cell_event {
  * deadline, and says nothing, is given up: CELL_ETIMEOUT. */
 int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
 	struct cell_error *err);
+/* For an event loop: call cell_exec_next() after this many milliseconds even when nothing arrives, so
+ * that a deadline is kept when the guest does not; -1: no need. */
+int cell_exec_patience_ms(const struct cell_exec *x);
 
 /* Does it have events that were read while another of its cell was asked? The descriptor tells of those no more: ask before waiting for
  * it. */

@@ -36,6 +36,28 @@ static void print_backend(const struct cli *cli, const struct cell_backend_info 
 	}
 }
 
+struct wall_printer {
+	const struct cli *cli;
+	const char *backend;
+	bool has_title;
+};
+
+static int print_wall(const struct cell_wall *w, void *user)
+{
+	struct wall_printer *p = user;
+
+	if (!p->has_title)
+		printf("\n%swalls of the %s%s\n", cli_style(p->cli->color_out, CLI_BOLD),
+			p->backend, cli_style(p->cli->color_out, CLI_PLAIN));
+	p->has_title = true;
+	print_line(p->cli, w->is_weak ? CLI_HEALTH_WARN : CLI_HEALTH_OK, w->name, w->how, NULL);
+	if (w->better)
+		printf("  %-5s %-16s better: %s\n", "", "", w->better);
+	if (w->fix)
+		printf("  %-5s %-16s fix: %s\n", "", "", w->fix);
+	return 0;
+}
+
 static void print_text(const struct cli *cli, const struct cli_check *checks, size_t n_checks,
 	const struct cell_backend_info *backends, size_t n_backends)
 {
@@ -55,6 +77,12 @@ static void print_text(const struct cli *cli, const struct cli_check *checks, si
 	}
 	if (n_planned)
 		printf("  %zu more are known but not in this build: cell backends\n", n_planned);
+	for (size_t i = 0; i < n_backends; i++) {
+		struct wall_printer p = {.cli = cli, .backend = backends[i].name};
+
+		if (backends[i].is_usable)
+			(void)cell_backend_walls(backends[i].name, print_wall, &p, NULL);
+	}
 }
 
 static json_t *checks_json(const struct cli_check *checks, size_t n)
@@ -70,6 +98,29 @@ static json_t *checks_json(const struct cli_check *checks, size_t n)
 		json_array_append_new(list, o);
 	}
 	return list;
+}
+
+static int wall_json(const struct cell_wall *w, void *user)
+{
+	json_t *list = user, *o = json_object();
+
+	cli_json_string(o, "name", w->name);
+	cli_json_string(o, "status", words[w->is_weak ? CLI_HEALTH_WARN : CLI_HEALTH_OK]);
+	cli_json_string(o, "how", w->how);
+	cli_json_string(o, "better", w->better);
+	cli_json_string(o, "fix", w->fix);
+	json_array_append_new(list, o);
+	return 0;
+}
+
+static json_t *backend_json(const struct cell_backend_info *info)
+{
+	json_t *o = cli_backend_json(info), *walls = json_array();
+
+	if (info->is_usable)
+		(void)cell_backend_walls(info->name, wall_json, walls, NULL);
+	json_object_set_new(o, "walls", walls);
+	return o;
 }
 
 /* Fine: nothing is bad and at least one back end can make cells. The null back end makes none worth
@@ -105,7 +156,7 @@ static int doctor(struct cli *cli, const struct cli_args *args)
 	if (cli->is_json) {
 		json_t *list = json_array();
 		for (size_t i = 0; i < n_backends; i++)
-			json_array_append_new(list, cli_backend_json(&backends[i]));
+			json_array_append_new(list, backend_json(&backends[i]));
 		r = cli_print_json(cli, json_pack("{s:b, s:o, s:o}", "ok", fine, "checks",
 						checks_json(checks, n_checks), "backends", list));
 	} else {
@@ -119,10 +170,15 @@ const struct cli_verb cli_verb_doctor = {
 	.name = "doctor",
 	.usage = "",
 	.summary = "tell what works on this machine, what not, why, and what would fix it",
-	.about = "Looks at the kernel, the state directory and every back end. What is missing is "
-		 "shown with its reason and one command that would fix it. Exits with 0 when cells "
-		 "can "
-		 "be made here, else with 1.",
+	.about =
+		"Looks at the kernel, the state directory and every back end. What is missing is "
+		"shown with its reason and one command that would fix it. Each wall of the jail is "
+		"listed with how it is provided here and what another kernel or setting would "
+		"give. Exits with 0 when cells can be made here, else with 1.\n"
+		"\n"
+		"With --json one object is printed: ok, checks (name, status, detail, fix) and "
+		"backends, each as in 'cell backends --json' and with walls (name, status, how, "
+		"better, fix).",
 	.examples = "cell doctor\n"
 		    "cell doctor --json",
 	.head = CLI_NO_COMMAND,

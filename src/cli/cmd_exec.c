@@ -71,7 +71,7 @@ static int exec(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option options[] = {
 	{"detach", 'd', NULL, "print the command's id and leave it running"},
-	{"timeout", 0, "TIME", "end it after this: TERM, 2 s later KILL (1s, 5m)"},
+	{"timeout", 0, "TIME", "end it after this: TERM, then KILL (1s, 5m); see --grace"},
 	{"env", 'e', "NAME[=VALUE]", "set a variable, or pass on the host's; may be repeated"},
 	{"env-from", 0, "POLICY",
 		"what of the host's environment passes: all, core or none; secrets never do",

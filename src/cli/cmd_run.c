@@ -76,6 +76,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 	cli_signals_patience(CLI_PATIENT);
 	tell_cell(cli, c, cfg);
 	cli_tell_degraded(cli, c);
+	cmd.is_sole = !cli_args_has(args, "keep");
 	if (cli_signals_stop())
 		code = CLI_EXIT_SIGNAL + cli_signals_stop();
 	else
@@ -107,7 +108,8 @@ const struct cli_verb cli_verb_run = {
 		 "it "
 		 "and everything it started. With --timeout a command that takes too long gets "
 		 "TERM, "
-		 "two seconds later KILL, and the exit code is 124.\n"
+		 "half a second (or --grace) later KILL, and the exit code is 124. The deadline is "
+		 "kept from outside too: nothing that runs in the cell can delay it.\n"
 		 "\n"
 		 "With --json one object is printed at the end: id, cell, backend, exit_code, "
 		 "signal, "

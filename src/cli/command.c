@@ -23,6 +23,9 @@ int cli_command_from_args(const struct cli *cli, const struct cli_args *args,
 		.is_raw = cli_args_has(args, "raw"),
 		.is_merged = cli_args_has(args, "merge")};
 	ret->has_stdin = ret->is_tty || is_interactive || !isatty(STDIN_FILENO);
+	r = cli_args_duration_ms(args, "grace", 0, &ret->grace_ms, err);
+	if (r < 0)
+		return r;
 	r = cli_args_size(args, "max-output", cli->is_json ? CLI_JSON_OUTPUT_BYTES : 0,
 		&ret->max_output, err);
 	if (r < 0)
@@ -164,6 +167,8 @@ int cli_command_run(const struct cli *cli, const struct cli_command *cmd, struct
 	opts->flags |= cmd->has_stdin && !cmd->is_detached ? CELL_EXEC_STDIN : 0;
 	opts->flags |= cmd->is_tty ? CELL_EXEC_TTY : 0;
 	opts->flags |= cmd->is_merged ? CELL_EXEC_MERGE : 0;
+	opts->flags |= cmd->is_sole ? CELL_EXEC_SOLE : 0;
+	opts->grace_ms = cmd->grace_ms;
 	if (cmd->is_tty)
 		cli_terminal_size(&opts->rows, &opts->cols);
 	if (cmd->is_detached)

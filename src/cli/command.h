@@ -17,7 +17,8 @@ struct cli_command {
 	bool is_detached;
 	bool is_merged;
 	bool is_joinable; /* the cell stays, so a command that was left can be attached again */
-	uint64_t max_output;
+	bool is_sole;	  /* the cell is for this command: its deadline is the cell's */
+	uint64_t max_output, grace_ms;
 };
 
 /* What the flags of cli_command_options say. CELL_EINVAL for flags that exclude each other. */

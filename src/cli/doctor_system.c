@@ -180,13 +180,15 @@ static void look_user_namespaces(struct cli_check *c)
 	if (e == 0)
 		found(c, CLI_HEALTH_OK, "", "may be made without privileges");
 	else if (read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1)
-		found(c, CLI_HEALTH_WARN, "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+		found(c, CLI_HEALTH_WARN,
+			"as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
 			"restricted by AppArmor");
 	else if (read_switch("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
-		found(c, CLI_HEALTH_WARN, "sysctl kernel.unprivileged_userns_clone=1",
+		found(c, CLI_HEALTH_WARN, "as root: sysctl -w kernel.unprivileged_userns_clone=1",
 			"switched off for users");
 	else if (read_switch("/proc/sys/user/max_user_namespaces", 1) == 0)
-		found(c, CLI_HEALTH_WARN, "sysctl user.max_user_namespaces=10000", "switched off");
+		found(c, CLI_HEALTH_WARN, "as root: sysctl -w user.max_user_namespaces=15000",
+			"switched off");
 	else
 		found(c, CLI_HEALTH_WARN,
 			"run outside a container, or allow unshare in its seccomp profile",

@@ -264,10 +264,13 @@ static int poll_timeout(const struct cli_stream *s, bool is_busy)
 
 	if (is_busy)
 		return 0;
+	int patience = cell_exec_patience_ms(s->exec);
+	int most = patience >= 0 && patience < LOOK_MS ? patience : LOOK_MS;
 	if (!at)
-		return LOOK_MS;
+		return most;
 	now = now_ms();
-	return at > now ? (int)(at - now) : 0;
+	uint64_t left = at > now ? at - now : 0;
+	return left < (uint64_t)most ? (int)left : most;
 }
 
 /* Wait for whatever can move us on. While a sink is full nothing is taken from the cell. */

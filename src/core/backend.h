@@ -57,6 +57,9 @@ struct cell_backend {
 	int (*destroy)(struct cell *c, struct cell_error *err);
 	/* Is the place still there? NULL: the core asks the guest's pid. */
 	bool (*is_alive)(struct cell *c);
+	/* How each wall is provided here, for people to read: only when probe said usable. Its own
+	 * slot, because probe runs for every cell and this does not. */
+	int (*walls)(cell_wall_fn fn, void *user);
 	/* The stream has ended: release what create or open_guest keep in cell_state(c). */
 	void (*detach)(struct cell *c);
 };

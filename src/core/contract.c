@@ -73,7 +73,7 @@ static void who_has(struct text *t, cell_caps caps, int tier)
 			add_name(&l, b->name);
 	}
 	if (h.len)
-		add(t, "usable here: %s", here);
+		add(t, "%susable here: %s", t->len ? "; " : "", here);
 	if (e.len)
 		add(t, "%sbuilt but not to be had here: %s", t->len ? "; " : "", elsewhere);
 	if (l.len)
@@ -121,7 +121,7 @@ static int refuse_cap(const struct cell_needs *needs, size_t first, const struct
 		is_default ? ", the strongest here," : "", cell_cap_name(n->cap),
 		cell_cap_meaning(n->cap), n->key, lack ? lack->reason : "it never does", more);
 	if (lack && lack->fix[0])
-		add(&h, "%s; ", lack->fix);
+		add(&h, "%s", lack->fix);
 	who_has(&h, missing, 0);
 	r = cell_error_hint(err, r, "%s", hint);
 	set_backend(err, p);

@@ -14,11 +14,16 @@
 #include "core/cell.h"
 #include "core/contract.h"
 #include "core/exec_fields.h"
+#include "core/handle.h"
 #include "core/link.h"
+#include "core/process.h"
 
 #define DEFAULT_MAX_OUTPUT (1024u * 1024)
-/* The guest ends a command 2 s after its deadline, and gives up on what does not die 10 s later. */
-#define OVERDUE_MS 15000u
+/* The guest gives up on what does not die 10 s after its deadline and grace. */
+#define OVERDUE_MS 13000u
+/* What a guest may take to tell of the end of a sole command before the cell is ended from outside: less
+ * than its neighbours would notice, more than a busy machine needs. */
+#define SOLE_OVERDUE_MS 150u
 
 struct cell_exec {
 	struct cell *cell;
@@ -30,6 +35,8 @@ struct cell_exec {
 	bool has_ended;
 	bool has_stdin;
 	bool is_tty;
+	bool is_sole; /* its deadline is the cell's */
+	uint64_t started_ms;
 	uint64_t overdue_at_ms; /* when the guest should have told its end; 0: no deadline */
 };
 
@@ -124,8 +131,12 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 			(void)snprintf((*ret)->id, sizeof(*ret)->id, "%s", opts->id);
 		(*ret)->is_tty = opts->flags & CELL_EXEC_TTY;
 		(*ret)->has_stdin = opts->flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
+		(*ret)->is_sole = opts->flags & CELL_EXEC_SOLE && c->is_ephemeral;
+		(*ret)->started_ms = now_ms();
 		if (timeout_ms && timeout_ms < INT64_MAX / 2)
-			(*ret)->overdue_at_ms = now_ms() + timeout_ms + OVERDUE_MS;
+			(*ret)->overdue_at_ms = (*ret)->started_ms + timeout_ms +
+						exec_grace_ms(opts) +
+						((*ret)->is_sole ? SOLE_OVERDUE_MS : OVERDUE_MS);
 	}
 	return r;
 }
@@ -247,10 +258,30 @@ static int patience(const struct cell_exec *x, int timeout_ms)
 	return timeout_ms < 0 || (uint64_t)timeout_ms > left ? (int)left : timeout_ms;
 }
 
-static int check_overdue(const struct cell_exec *x, struct cell_error *err)
+/* The guest should have ended it by now and did not: starved, or worse. Nothing inside is needed for
+ * this, so nothing inside can delay it. */
+static int end_from_outside(struct cell_exec *x, struct cell_event *ret, struct cell_error *err)
+{
+	x->has_ended = true;
+	if (x->cell->guest.pidfd >= 0)
+		(void)cell_process_kill(x->cell->guest.pidfd);
+	int r = cell_place_destroy(x->cell, err);
+	if (r < 0)
+		return r;
+	ret->type = CELL_EVENT_EXIT;
+	ret->exit = (struct cell_exit){.exit_code = 124,
+		.signal = SIGKILL,
+		.timed_out = true,
+		.usage.wall_ns = (now_ms() - x->started_ms) * UINT64_C(1000000)};
+	return 0;
+}
+
+static int check_overdue(struct cell_exec *x, struct cell_event *ret, struct cell_error *err)
 {
 	if (!x->overdue_at_ms || now_ms() < x->overdue_at_ms)
 		return 0;
+	if (x->is_sole)
+		return end_from_outside(x, ret, err);
 	int r = cell_fail(err, CELL_ETIMEOUT, ETIMEDOUT,
 		"wait for '%s': its deadline passed long ago, and the guest does not answer",
 		x->id);
@@ -278,7 +309,7 @@ static int next_event(struct cell_exec *x, int timeout_ms, bool stop_at_room,
 			return r;
 		switch (ev.type) {
 		case LINK_NONE:
-			return check_overdue(x, err);
+			return check_overdue(x, ret, err);
 		case LINK_ROOM:
 			if (stop_at_room)
 				return 0;
@@ -299,6 +330,11 @@ int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
 	struct cell_error *err)
 {
 	return next_event(x, timeout_ms, false, ret, err);
+}
+
+int cell_exec_patience_ms(const struct cell_exec *x)
+{
+	return x->has_ended || x->has_pending ? -1 : patience(x, -1);
 }
 
 /* ---- to the command ---- */

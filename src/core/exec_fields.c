@@ -8,7 +8,16 @@
 #include "core/cell.h"
 #include "wire/wire.h"
 
+#define GRACE_MS       2000u
+#define SOLE_GRACE_MS  500u	     /* with the rest the cell is gone within a second */
 #define EPHEMERAL_KEEP (256u * 1024) /* nobody comes back for it: only what is under way */
+
+uint64_t exec_grace_ms(const struct cell_exec_opts *o)
+{
+	if (o->grace_ms)
+		return o->grace_ms;
+	return o->flags & CELL_EXEC_SOLE ? SOLE_GRACE_MS : GRACE_MS;
+}
 
 static size_t name_length(const char *variable)
 {
@@ -74,9 +83,12 @@ static int put_rest(const struct cell *c, const struct cell_exec_opts *o, bool i
 	if (r == 0)
 		r = wire_put_str(b, WIRE_T_ID, o->id);
 	if (r == 0)
-		r = wire_put_u64(b, WIRE_T_FLAGS, o->flags | (is_quiet ? WIRE_EXEC_QUIET : 0u));
+		r = wire_put_u64(b, WIRE_T_FLAGS,
+			(o->flags & ~(uint32_t)CELL_EXEC_SOLE) | (is_quiet ? WIRE_EXEC_QUIET : 0u));
 	if (r == 0 && timeout_ms)
 		r = wire_put_u64(b, WIRE_T_TIMEOUT_MS | WIRE_CRITICAL, timeout_ms);
+	if (r == 0 && timeout_ms)
+		r = wire_put_u64(b, WIRE_T_GRACE_MS, exec_grace_ms(o));
 	if (r == 0 && keep)
 		r = wire_put_u64(b, WIRE_T_KEEP, keep);
 	if (r == 0 && o->flags & CELL_EXEC_TTY && o->rows && o->cols) {

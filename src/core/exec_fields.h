@@ -11,5 +11,7 @@
 
 struct cell;
 
+/* Between TERM and KILL at the deadline. */
+uint64_t exec_grace_ms(const struct cell_exec_opts *o);
 int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b,
 	struct cell_error *err);

@@ -209,6 +209,23 @@ size_t cell_backends_probe(struct cell_backend_info *ret, size_t max)
 	return n;
 }
 
+int cell_backend_walls(const char *name, cell_wall_fn fn, void *user, struct cell_error *err)
+{
+	const struct cell_backend *chain[CELL_CHAIN_MAX] = {0};
+	struct cell_probe p;
+	size_t n = 0;
+	int r = cell_backend_chain(name, chain, err);
+
+	if (r < 0)
+		return r;
+	while (chain[n + 1])
+		n++;
+	if (!chain[n]->walls)
+		return 0;
+	cell_probe_run(chain + n, &p);
+	return p.is_usable ? chain[n]->walls(fn, user) : 0;
+}
+
 int cell_backend_probe(const char *name, struct cell_backend_info *ret, struct cell_error *err)
 {
 	const struct cell_backend *chain[CELL_CHAIN_MAX] = {0};

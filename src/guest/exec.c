@@ -68,7 +68,7 @@ struct order {
 	struct user user;
 	char *id;
 	char *cwd;
-	uint64_t flags, timeout_ms, keep, window;
+	uint64_t flags, timeout_ms, grace_ms, keep, window;
 	uint16_t rows, cols;
 	int cwd_fd;
 };
@@ -84,8 +84,8 @@ static void order_done(struct order *o)
 }
 
 static const uint16_t known_tags[] = {WIRE_T_ARG, WIRE_T_SHELL, WIRE_T_ENV, WIRE_T_CWD, WIRE_T_USER,
-	WIRE_T_ID, WIRE_T_FLAGS, WIRE_T_TIMEOUT_MS, WIRE_T_KEEP, WIRE_T_ROWS, WIRE_T_COLS,
-	WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET};
+	WIRE_T_ID, WIRE_T_FLAGS, WIRE_T_TIMEOUT_MS, WIRE_T_GRACE_MS, WIRE_T_KEEP, WIRE_T_ROWS,
+	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET};
 
 static int check_tags(const struct request *rq, const char *what, struct cell_error *err)
 {
@@ -241,6 +241,9 @@ static int read_order(const struct request *rq, struct order *o, struct cell_err
 	o->timeout_ms = wire_find_u64(p, n, WIRE_T_TIMEOUT_MS, 0);
 	if (o->timeout_ms > UINT64_C(1000) * 3600 * 24 * 3650)
 		o->timeout_ms = 0;
+	o->grace_ms = wire_find_u64(p, n, WIRE_T_GRACE_MS, GUEST_GRACE_MS);
+	if (o->grace_ms > GUEST_MAX_GRACE_MS)
+		o->grace_ms = GUEST_MAX_GRACE_MS;
 	o->keep = wire_find_u64(p, n, WIRE_T_KEEP, GUEST_DEFAULT_KEEP);
 	if (o->keep < RING_SMALL)
 		o->keep = RING_SMALL;
@@ -373,6 +376,7 @@ static int launch_job(struct job *j, const struct order *o, struct cell_error *e
 		.groups = o->user.groups,
 		.n_groups = (size_t)o->user.n_groups,
 		.timeout_ms = o->timeout_ms,
+		.grace_ms = o->grace_ms,
 	};
 	pid_t pid = keeper_start(&l, guest.report_fd);
 	close_stdio(stdio);
@@ -381,6 +385,8 @@ static int launch_job(struct job *j, const struct order *o, struct cell_error *e
 		return cell_error_hint(err, r, "the cell may have reached its limit of processes");
 	}
 	j->minder = pid;
+	if (o->timeout_ms)
+		overdue_expect(j, o->timeout_ms + o->grace_ms);
 	return 0;
 }
 

@@ -28,7 +28,8 @@
 #define GUEST_MAX_FINISHED 128	       /* remembered after their end */
 #define GUEST_DEFAULT_KEEP (16u << 20) /* output kept per stream of a command */
 #define GUEST_MAX_KEEP	   (1u << 30)
-#define GUEST_GRACE_MS	   2000	 /* between TERM and KILL */
+#define GUEST_GRACE_MS	   2000 /* between TERM and KILL, when the client does not say */
+#define GUEST_MAX_GRACE_MS (3600u * 1000)
 #define GUEST_GIVE_UP_MS   10000 /* of killing what does not die */
 #define GUEST_MAX_RLIMITS  16
 #define GUEST_TX_LIMIT	   (2u << 20) /* replies a client may leave unread */
@@ -135,9 +136,12 @@ struct job {
 	bool is_told;	 /* a holding reader was given its end */
 	pid_t minder;	 /* keeper or worker process; 0 when reaped */
 	uint64_t started_unix_ms;
-	bool has_exited; /* exit is valid */
-	bool is_oom;	 /* ended because the cell had no memory left */
-	bool is_gone;	 /* nothing of it is left */
+	bool has_exited;     /* exit is valid */
+	uint64_t started_ns; /* monotonic; only with a deadline */
+	uint64_t overdue_ns; /* when its keeper should have ended it, monotonic; 0: no deadline */
+	bool is_overdue;     /* its keeper did not */
+	bool is_oom;	     /* ended because the cell had no memory left */
+	bool is_gone;	     /* nothing of it is left */
 	struct job_exit exit;
 	struct job_chan out[2]; /* stdout, stderr */
 	struct source in;	/* stdin's write end, -1 when closed */
@@ -199,6 +203,9 @@ int exec_signal(struct job *j, int sig, bool tree, struct cell_error *err);
 int worker_start(struct stream *s, const struct request *rq, struct cell_error *err);
 /* Reap children and read keepers' reports. */
 int reaper_init(void);
+/* Its keeper ends it within this time from now, or the guest does. */
+void overdue_expect(struct job *j, uint64_t within_ms);
+uint64_t overdue_age(const struct job *j); /* ns; 0: unknown */
 /* Nothing is kept any more: see off what escaped by killing its keeper. */
 void reaper_end_orphans(void);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */

@@ -297,7 +297,7 @@ static void act(struct keeper *k)
 	} else if (!k->timed_out) {
 		k->timed_out = true;
 		signal_tree(k, SIGTERM);
-		k->next_ns = now_ns() + GUEST_GRACE_MS * UINT64_C(1000000);
+		k->next_ns = now_ns() + k->l->grace_ms * UINT64_C(1000000);
 	} else {
 		k->is_killing = true;
 		act(k);

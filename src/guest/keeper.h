@@ -27,7 +27,7 @@ struct launch {
 	gid_t gid;
 	const gid_t *groups;
 	size_t n_groups;
-	uint64_t timeout_ms;
+	uint64_t timeout_ms, grace_ms;
 };
 
 /* One report; smaller than PIPE_BUF, so writes do not mix. */

@@ -43,7 +43,7 @@ struct message_head {
 	uint32_t number;
 	uint32_t n_argv, n_env, n_groups;
 	uint32_t uid, gid;
-	uint64_t timeout_ms;
+	uint64_t timeout_ms, grace_ms;
 	uint8_t is_tty, has_ids, reserved[6];
 };
 
@@ -59,6 +59,7 @@ static int encode(const struct launch *l, struct buf *b)
 		.uid = l->uid,
 		.gid = l->gid,
 		.timeout_ms = l->timeout_ms,
+		.grace_ms = l->grace_ms,
 		.is_tty = l->is_tty,
 		.has_ids = l->has_ids,
 	};
@@ -169,6 +170,9 @@ int keeper_signal(pid_t pid, int sig, bool tree)
 	if (leader > 0)
 		return kill(-leader, sig) < 0 ? -errno : 0;
 
+	/* a command may have stopped it: they are of one user */
+	if (tree && sig == SIGKILL)
+		(void)kill(pid, SIGCONT);
 	const union sigval v = {.sival_int = sig | (tree ? KEEPER_TREE : 0)};
 
 	if (sigqueue(pid, SIGRTMIN, v) == 0)
@@ -238,6 +242,7 @@ static void decode(char *p, size_t n, const int fds[N_FDS], struct launch *l)
 		.groups = (const void *)(p + sizeof *h),
 		.n_groups = h->n_groups,
 		.timeout_ms = h->timeout_ms,
+		.grace_ms = h->grace_ms,
 	};
 	for (uint32_t i = 0; i < h->n_argv; i++)
 		l->argv[i] = p + (take_string(&at, end) - p);

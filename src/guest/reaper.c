@@ -85,7 +85,8 @@ static void keeper_lost(struct job *j, pid_t leader)
 	has_lost_keeper = true;
 	kill_orphans();
 	if (!j->has_exited)
-		j->exit = (struct job_exit){.status = SIGKILL};
+		j->exit = (struct job_exit){
+			.status = SIGKILL, .timed_out = j->is_overdue, .wall_ns = overdue_age(j)};
 	j->has_exited = true;
 	job_gone(j);
 }

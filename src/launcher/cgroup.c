@@ -302,6 +302,15 @@ static void kill_listed(int fd)
 	}
 }
 
+void cgroup_unthrottle(const struct cgroups *cg, struct cgroup_slot *s)
+{
+	if (!s->cpu_millis)
+		return;
+	if (is_v2(cg, CG_CPU) ? put(s->v2_fd, "cpu.max", "max")
+			      : put(s->v1_fd[CG_CPU], "cpu.cfs_quota_us", "-1"))
+		s->cpu_millis = 0;
+}
+
 void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s)
 {
 	s->was_killed = true;

@@ -64,6 +64,8 @@ int cgroup_oom_fd(struct cgroup_slot *s);
 bool cgroup_oom_is_eventfd(const struct cgroup_slot *s);
 /* Processes killed for lack of memory in this cell. */
 uint32_t cgroup_oom_kills(const struct cgroup_slot *s);
+/* Let what was killed end at full speed: a process that may not run cannot even die. */
+void cgroup_unthrottle(const struct cgroups *cg, struct cgroup_slot *s);
 /* SIGKILL everything in it, in one go where the kernel can. */
 void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s);
 /* Empty and without limits again. */
@@ -94,3 +96,4 @@ unsigned cgroup_parse_controllers(const char *words);
 /* Make `cell` once more: a launcher that left took it away while it was empty. */
 bool cgroup_make_again(struct cgroups *cg, struct cgroup_tree *t);
 extern const char *const cgroup_names[CG_COUNT];
+extern const uint32_t cgroup_bits[CG_COUNT]; /* LAUNCHER_CAN_* */

@@ -17,6 +17,9 @@
 
 const char *const cgroup_names[CG_COUNT] = {"memory", "cpu", "pids", "io", "cpuset"};
 
+const uint32_t cgroup_bits[CG_COUNT] = {LAUNCHER_CAN_MEMORY, LAUNCHER_CAN_CPU, LAUNCHER_CAN_PIDS,
+	LAUNCHER_CAN_IO, LAUNCHER_CAN_CPUSET};
+
 static int controller_of(const char *word, size_t n)
 {
 	for (int i = 0; i < CG_COUNT; i++)
@@ -335,12 +338,9 @@ static bool has_own_nproc(void)
 
 static void sum_up(struct cgroups *cg)
 {
-	static const uint32_t bits[CG_COUNT] = {LAUNCHER_CAN_MEMORY, LAUNCHER_CAN_CPU,
-		LAUNCHER_CAN_PIDS, LAUNCHER_CAN_IO, LAUNCHER_CAN_CPUSET};
-
 	for (int i = 0; i < CG_COUNT; i++)
 		if ((cg->v2_controllers & 1u << i) || cg->v1[i].fd >= 0)
-			cg->can |= bits[i];
+			cg->can |= cgroup_bits[i];
 	cg->has_own_nproc = has_own_nproc();
 	if (cg->has_own_nproc)
 		cg->can |= LAUNCHER_CAN_PIDS;

@@ -102,15 +102,20 @@ static void find_features(void)
 
 	host.landlock_abi = abi > 0 ? (int)abi : 0;
 	host.has_clone3 = has_call(SYS_clone3, 0, 0, 0);
-	host.has_new_mounts = has_call(SYS_open_tree, -1, (long)"x", 0) &&
-			      has_call(SYS_mount_setattr, -1, (long)"x", 0) &&
-			      has_call(SYS_fsopen, 0, 0, 0);
 	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
 	host.has_full_proc = true; /* tried by the first cell that needs it */
 	char line[64];
 	auto_file FILE *f = fopen("/proc/filesystems", "re");
 	while (f && fgets(line, sizeof line, f))
 		host.has_overlay |= !strcmp(line, "nodev\toverlay\n");
+}
+
+/* Once we may mount: without that right they are refused as if by a filter. */
+static void find_mount_calls(void)
+{
+	host.has_new_mounts = has_call(SYS_open_tree, -1, (long)"x", 0) &&
+			      has_call(SYS_mount_setattr, -1, (long)"x", 0) &&
+			      has_call(SYS_fsopen, 0, 0, 0);
 }
 
 static int start(struct failure *f)
@@ -135,6 +140,7 @@ static int start(struct failure *f)
 	cgroup_init(&host.cgroups, host.is_rootful);
 	if (!host.is_rootful && become_root_of_our_own(f) < 0)
 		return -1;
+	find_mount_calls();
 	if (stage_init(f) < 0 || spare_ready(f) < 0)
 		return -1;
 	/* nobody of the same user may look into it; without root our own /proc files would be lost to us */

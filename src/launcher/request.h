@@ -201,5 +201,7 @@ struct launcher_reply {
 	uint32_t can;	       /* CAN; READY: which limits are in force, the first six bits */
 	uint32_t oom_kills;    /* EXITED, DONE */
 	uint32_t landlock_abi; /* CAN */
-	char text[200];	       /* FAILED: what exactly; CAN: "limits: ...; kill: ..." */
+	/* CAN: controllers (LAUNCHER_CAN_MEMORY ...), ids for cells, length of the default filter */
+	uint32_t v1_controllers, v2_controllers, first_uid, n_uids, filter_len;
+	char text[200]; /* FAILED: what exactly */
 };

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
 #include "launcher/reply.h"
+#include "launcher/seccomp_profiles.h"
 #include "launcher/sys.h"
 
 enum source {
@@ -119,6 +120,8 @@ static void kill_cell(struct cell *c)
 	/* pid 1 of a pid namespace takes all others with it, wherever they hid: setsid, double fork */
 	if (c->born.pidfd >= 0)
 		(void)sys_pidfd_signal(c->born.pidfd, SIGKILL);
+	if (c->slot)
+		cgroup_unthrottle(&host.cgroups, &c->slot->cgroup);
 	if (!c->killed_ms)
 		n_dying++;
 	c->killed_ms = now_ms();
@@ -195,6 +198,20 @@ static uint32_t what_we_can(void)
 	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
 	can |= host.has_time_ns ? LAUNCHER_CAN_TIME_NS : 0;
 	return can;
+}
+
+/* For people to read: the client puts it into words. */
+static void describe_host(struct launcher_reply *r)
+{
+	for (int i = 0; i < CG_COUNT; i++) {
+		if (host.cgroups.v2_controllers & 1u << i)
+			r->v2_controllers |= cgroup_bits[i];
+		else if (host.cgroups.v1[i].fd >= 0)
+			r->v1_controllers |= cgroup_bits[i];
+	}
+	r->first_uid = host.first_uid;
+	r->n_uids = host.is_rootful ? host.n_uids : 0;
+	r->filter_len = seccomp_profile("default")->len;
 }
 
 static void create(const struct launcher_request *rq, int control_fd)
@@ -291,6 +308,7 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 				r.answer = LAUNCHER_CAN;
 				r.can = what_we_can();
 				r.landlock_abi = (uint32_t)host.landlock_abi;
+				describe_host(&r);
 			} else {
 				slot_sweep();
 			}

@@ -141,6 +141,15 @@ static bool has_input(struct net_stream *s)
 	return net_stream_has_pending(s) || poll(&p, 1, 0) > 0;
 }
 
+/* Has a connection kept from an earlier call been closed meanwhile, or is it out of step? Reading finds out: with
+ * TLS what is there to read may be its own business. */
+static bool is_stale(struct net_stream *s)
+{
+	char c;
+
+	return net_stream_read(s, &c, 1) != -EAGAIN;
+}
+
 /* Sends, listening: 1 when the server has begun to answer. */
 static int send_listening(struct net_stream *s, const char *p, size_t n, const struct dial_wait *w)
 {
@@ -404,8 +413,8 @@ static int attempt(struct http_client *c, const struct http_call *call, const st
 	*ret_is_stale = false;
 	if (r < 0)
 		return r;
-	if (was_kept && has_input(&c->stream)) {
-		hang_up(c); /* closed by the server meanwhile, or out of step */
+	if (was_kept && is_stale(&c->stream)) {
+		hang_up(c);
 		was_kept = false;
 	}
 	if (!c->is_open) {

@@ -133,7 +133,7 @@ static bool decide_keeping(struct http_exchange *x)
 {
 	struct http_conn *c = x->c;
 
-	if (c->s->is_draining || c->is_input_dead || c->is_eof)
+	if (c->s->is_draining || c->is_input_dead)
 		c->is_keeping = false;
 	if (!x->is_complete) {
 		/* The rest of a body nobody reads is only worth swallowing when it is small. */
@@ -163,7 +163,7 @@ static int build_head(struct http_server *s, struct http_exchange *x, const char
 	(void)buf_addz(b, server_date_line(s));
 	if (request_id)
 		add_line(b, "X-Request-Id: ", request_id);
-	if (p->type)
+	if (p->type && net_is_field_value(p->type, strlen(p->type))) /* it may come from a client */
 		add_line(b, "Content-Type: ", p->type);
 	if (p->length >= 0) {
 		(void)buf_addz(b, "Content-Length: ");

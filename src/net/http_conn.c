@@ -349,6 +349,12 @@ static size_t feed_body(struct http_conn *c, const uint8_t *p, size_t n)
 	if (c->phase != CONN_BODY)
 		return n; /* closed or given up by the handler meanwhile */
 	x->body_overhead += used - (x->body_in - before);
+	/* llhttp takes a bare LF for the very last line end of a chunked body. */
+	uint8_t before_last = used > 1 ? p[used - 2] : x->last_byte;
+	if (x->is_complete && x->head.content_length < 0 && before_last != '\r')
+		e = HPE_LF_EXPECTED;
+	if (used > 0)
+		x->last_byte = p[used - 1];
 	/* Chunks of one byte cost five more; beyond that somebody feeds us extensions to no end. */
 	if (e != HPE_OK || x->body_overhead > 64u * 1024 + 16 * x->body_in) {
 		body_failed(c, -EPROTO);
@@ -676,7 +682,8 @@ void conn_exchange_over(struct http_conn *c)
 
 	if (c->phase == CONN_CLOSED) {
 		conn_kick(c);
-	} else if (!c->is_keeping || c->is_input_dead || c->phase == CONN_RAW) {
+	} else if (!c->is_keeping || c->is_input_dead || c->phase == CONN_RAW ||
+		   c->s->is_draining) {
 		conn_finish(c);
 	} else if (!x->is_complete) {
 		x->mode = BODY_DISCARD;

@@ -8,7 +8,7 @@
 #include "net/http_internal.h"
 #include "net/text.h"
 
-#define KEPT_BYTES 4096
+#define KEPT_BYTES 8192
 
 void exchange_reset(struct http_exchange *x)
 {

@@ -13,8 +13,8 @@
 #include "net/http_internal.h"
 #include "net/text.h"
 
-#define KEPT_BYTES 4096 /* of a buffer, between requests */
-#define COPY_STEP  4096
+#define KEPT_BYTES 8192 /* of a buffer, between requests */
+#define COPY_STEP  2048
 
 void head_done(struct http_head *h)
 {
@@ -142,6 +142,10 @@ int head_take(struct http_head *h, const struct http_limits *l, const uint8_t *p
 					    : no(why, 431, "the headers are too large");
 		if (step > COPY_STEP)
 			step = COPY_STEP;
+		/* Mostly it ends in here: take no more than that of what may be the next ones'. */
+		const uint8_t *end = memmem(p + used, step, "\r\n\r\n", 4);
+		if (end)
+			step = (size_t)(end - (p + used)) + 4;
 		if (step > l->head_bytes - old)
 			step = l->head_bytes - old;
 		if (buf_add(&h->raw, p + used, step) < 0)

@@ -103,6 +103,7 @@ struct http_exchange {
 	bool is_body_due;  /* its end is to be told from the loop */
 	bool is_parser_held; /* it was paused in the middle of what it was given */
 	bool is_continued; /* "100 Continue" was sent, or is not needed any more */
+	uint8_t last_byte; /* of what llhttp has taken */
 	int body_result;   /* why it will not be complete */
 	uint64_t body_in, body_overhead, body_max;
 	struct buf body;

@@ -103,6 +103,7 @@ static void on_listener(void *arg, int events)
 				s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			refuse_some(s, l);
 			listeners_pause(s);
+			return;
 		}
 		if (errno != ECONNABORTED && errno != EINTR)
 			return;

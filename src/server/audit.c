@@ -48,12 +48,13 @@ int audit_new_file(struct audit *a, struct cell_error *err)
 
 static bool is_full(const struct audit *a, int64_t now_ns)
 {
-	return a->size && (a->size >= a->settings.file_bytes ||
-				  now_ns - a->file_began_ns >=
-					  (int64_t)a->settings.file_age_s * NS_PER_S);
+	return a->size &&
+	       (a->size >= a->settings.file_bytes ||
+		       now_ns - a->file_began_ns >= (int64_t)a->settings.file_age_s * NS_PER_S);
 }
 
-/* One call for the whole record. A part that did get there is taken back: the next record must not follow it. */
+/* One call for the whole record. A part that did get there is taken back: the next record must
+ * not follow it. */
 static int append(struct audit *a, const struct buf *line, struct cell_error *err)
 {
 	struct iovec v = {.iov_base = line->data, .iov_len = line->len};
@@ -67,7 +68,8 @@ static int append(struct audit *a, const struct buf *line, struct cell_error *er
 	int saved = n < 0 ? errno : ENOSPC;
 	if (n > 0 && ftruncate(a->fd, (off_t)a->size) < 0)
 		a->is_torn = true; /* what stands there must go first */
-	return cell_error_hint(err, cell_fail_errno(err, saved, "writing the audit log in '%s'", a->dir),
+	return cell_error_hint(err,
+		cell_fail_errno(err, saved, "writing the audit log in '%s'", a->dir),
 		"nothing is done that cannot be recorded: make room, or choose server.audit.dir");
 }
 
@@ -82,7 +84,8 @@ static int untear(struct audit *a, struct cell_error *err)
 	return 0;
 }
 
-int audit_put(struct audit *a, const struct audit_event *event, uint64_t seq, struct cell_error *err)
+int audit_put(struct audit *a, const struct audit_event *event, uint64_t seq,
+	struct cell_error *err)
 {
 	auto_buf struct buf line = BUF_INIT(AUDIT_RECORD_MAX + 512);
 	int64_t now_ns = clock_unix_ns();
@@ -140,7 +143,8 @@ static size_t too_old(struct audit *a, const uint64_t *files, size_t n, int64_t 
 	for (size_t i = 0; i < n; i++)
 		if (fstatat(a->dir_fd, audit_file_name(files[i], name), &st, 0) == 0)
 			total += (uint64_t)st.st_size;
-	while (gone + 1 < n && fstatat(a->dir_fd, audit_file_name(files[gone], name), &st, 0) == 0) {
+	while (gone + 1 < n &&
+		fstatat(a->dir_fd, audit_file_name(files[gone], name), &st, 0) == 0) {
 		int64_t age_s = now_ns / NS_PER_S - st.st_mtim.tv_sec;
 		bool is_old = a->settings.keep_age_s && age_s > (int64_t)a->settings.keep_age_s;
 		bool is_much = a->settings.keep_bytes && total > a->settings.keep_bytes;
@@ -189,8 +193,8 @@ static int write_anchor(struct audit *a, const struct audit_mark *m, struct cell
 	return r < 0 ? cell_fail_errno(err, -r, "writing %s", AUDIT_ANCHOR) : 0;
 }
 
-/* First the record that says so, then the mark where the chain begins now, then the files: a crash at any point leaves a log
- * that verifies. */
+/* First the record that says so, then the mark where the chain begins now, then the files: a
+ * crash at any point leaves a log that verifies. */
 static int remove_files(struct audit *a, const uint64_t *files, size_t gone, struct cell_error *err)
 {
 	struct audit_mark m = {.seq = files[gone]};
@@ -205,8 +209,10 @@ static int remove_files(struct audit *a, const uint64_t *files, size_t gone, str
 	memcpy(m.boot, a->boot, sizeof m.boot);
 	json_t *details = json_pack("{s:I, s:I, s:I}", "files", (json_int_t)gone, "from_seq",
 		(json_int_t)files[0], "first_kept_seq", (json_int_t)files[gone]);
-	struct audit_event e = {
-		.kind = AUDIT_RESULT, .action = "audit.retention", .actor = "server", .details = details};
+	struct audit_event e = {.kind = AUDIT_RESULT,
+		.action = "audit.retention",
+		.actor = "server",
+		.details = details};
 	r = details ? audit_put(a, &e, a->seq + 1, err)
 		    : cell_fail(err, CELL_ENOSPACE, ENOMEM, "removing old audit files");
 	json_decref(details);

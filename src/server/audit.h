@@ -2,9 +2,10 @@
 /*
  * audit.h: what happened, in files that cannot be changed unnoticed. One JSON object a line:
  *
- *	{"seq":7,"time":"...","kind":"intent|result","action":"exec.start","tenant":...,"actor":...,"session":...,
- *	 "backend":...,"exec":...,"request_id":...,"trace":...,"decision":{"effect":...,"rule":...},"details":{...},
- *	 "outcome":{...},"usage":{...},"prev":"<hash of record 6>","hash":"<SHA-256 of this line up to here>"}
+ *	{"seq":7,"time":"...","kind":"intent|result","action":"exec.start","tenant":...,
+ *	 "actor":...,"session":...,"backend":...,"exec":...,"request_id":...,"trace":...,
+ *	 "decision":{"effect":...,"rule":...},"details":{...},"outcome":{...},"usage":{...},
+ *	 "prev":"<hash of record 6>","hash":"<SHA-256 of this line up to here>"}
  *
  * What is not known is left out. The hash covers the very bytes of the line before `,"hash"`.
  *
@@ -15,8 +16,9 @@
  *	<dir>/lock            held by the one process that writes
  *	<key>                 32 random bytes in hex, mode 0600, not in <dir>
  *
- * Whoever can write the files but not read the key cannot change, cut, reorder or append unnoticed. Whoever has the key,
- * or an old copy of the whole directory, can: keep copies elsewhere (cell audit export). docs/audit.md has the whole story.
+ * Whoever can write the files but not read the key cannot change, cut, reorder or append
+ * unnoticed. Whoever has the key, or an old copy of the whole directory, can: keep copies
+ * elsewhere (cell audit export). docs/audit.md has the whole story.
  *
  * Thread-safe. A record is written before audit_write returns, with one system call.
  */
@@ -48,8 +50,8 @@ struct audit_settings {
 };
 
 struct audit;
-/* Take the lock (CELL_EBUSY when another process has it), see how far the log goes, put a torn end aside. What is missing or
- * was put aside is recorded. */
+/* Take the lock (CELL_EBUSY when another process has it), see how far the log goes, put a torn
+ * end aside. What is missing or was put aside is recorded. */
 int audit_open(const struct audit_settings *settings, struct audit **ret, struct cell_error *err);
 void audit_free(struct audit *a);
 
@@ -78,7 +80,8 @@ struct audit_event {
 	const char *operation; /* with usage: what it counts as, when that is not the action */
 };
 
-/* CELL_ENOSPACE when the disk is full: then nothing was written, and the next call tries again. ret_seq may be NULL. */
+/* CELL_ENOSPACE when the disk is full: then nothing was written, and the next call tries again.
+ * ret_seq may be NULL. */
 int audit_write(struct audit *a, const struct audit_event *event, uint64_t *ret_seq,
 	struct cell_error *err);
 /* Once a second: sync, and remove what is too old. */
@@ -98,8 +101,8 @@ struct audit_verdict {
 	uint64_t line; /* from 1; 0: the file as a whole */
 	uint64_t seq;  /* of the record that is bad or missing; 0: not known */
 };
-/* key_path NULL: without the key, the end and the beginning cannot be vouched for. 0 also when something is wrong: the verdict says so.
- * Negative only when the files cannot be read. */
+/* key_path NULL: without the key, the end and the beginning cannot be vouched for. 0 also when
+ * something is wrong: the verdict says so. Negative only when the files cannot be read. */
 int audit_verify(const char *dir, const char *key_path, bool allow_gaps, struct audit_verdict *ret,
 	struct cell_error *err);
 
@@ -114,14 +117,16 @@ struct audit_filter {
 	uint64_t limit;	    /* 0: all */
 	uint64_t last;	    /* only the last so many; 0: from the beginning */
 };
-/* line is the record as it stands in the file, without its newline. Non-zero ends the walk and is returned. */
+/* line is the record as it stands in the file, without its newline. Non-zero ends the walk and is
+ * returned. */
 typedef int (*audit_record_fn)(json_t *record, const char *line, size_t len, void *user);
-/* Lines that are no records are passed over: audit_verify is for those. A half-written last line is left alone. */
+/* Lines that are no records are passed over: audit_verify is for those. A half-written last line
+ * is left alone. */
 int audit_query(const char *dir, const struct audit_filter *filter, audit_record_fn fn, void *user,
 	struct cell_error *err);
 /* Is this the filter's? For whoever has records already. */
 bool audit_matches(const struct audit_filter *filter, json_t *record);
 
-/* audit_export.c: a record as an OCSF 1.3 event: process activity (1007), file system activity (1001), API activity (6003),
- * authentication (3002). A new reference; NULL: no memory. */
+/* audit_export.c: a record as an OCSF 1.3 event: process activity (1007), file system activity
+ * (1001), API activity (6003), authentication (3002). A new reference; NULL: no memory. */
 json_t *audit_to_ocsf(json_t *record);

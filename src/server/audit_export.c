@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_export.c: records as OCSF 1.3 events, for what collects security events. The whole record goes along under `unmapped`, so that nothing
- * is lost on the way; metadata.uid is its hash.
+ * audit_export.c: records as OCSF 1.3 events, for what collects security events. The whole record
+ * goes along under `unmapped`, so that nothing is lost on the way; metadata.uid is its hash.
  */
 #include <string.h>
 
@@ -109,8 +109,8 @@ static json_t *actor_of(json_t *record)
 /* The machine the cell is on, as far as the record knows. */
 static json_t *device_of(json_t *record)
 {
-	return json_pack("{s:i, s:s, s:s}", "type_id", 6, "uid", text(record, "session", "host"), "name",
-		text(record, "backend", "host"));
+	return json_pack("{s:i, s:s, s:s}", "type_id", 6, "uid", text(record, "session", "host"),
+		"name", text(record, "backend", "host"));
 }
 
 static json_t *process_of(json_t *record)
@@ -123,8 +123,7 @@ static json_t *process_of(json_t *record)
 
 	if (json_is_string(shell))
 		(void)buf_addz(&line, json_string_value(shell));
-	json_array_foreach(argv, i, word)
-	{
+	json_array_foreach (argv, i, word) {
 		if (json_is_string(word))
 			(void)buf_addf(&line, "%s%s", i ? " " : "", json_string_value(word));
 	}
@@ -138,8 +137,8 @@ static json_t *file_of(json_t *record)
 	const char *path = text(json_object_get(record, "details"), "path", "unknown");
 	const char *slash = strrchr(path, '/');
 
-	return json_pack("{s:s, s:s, s:i}", "path", path, "name", slash && slash[1] ? slash + 1 : path,
-		"type_id", 0);
+	return json_pack("{s:s, s:s, s:i}", "path", path, "name",
+		slash && slash[1] ? slash + 1 : path, "type_id", 0);
 }
 
 static int add_class(json_t *e, json_t *record, const struct mapping *m)
@@ -159,7 +158,8 @@ static int add_class(json_t *e, json_t *record, const struct mapping *m)
 		break;
 	case AUTHENTICATION:
 		r |= json_object_set_new(e, "user",
-			json_pack("{s:s, s:i}", "uid", text(record, "actor", "unknown"), "type_id", 0));
+			json_pack("{s:s, s:i}", "uid", text(record, "actor", "unknown"), "type_id",
+				0));
 		r |= json_object_set_new(e, "service", json_pack("{s:s}", "name", "cell"));
 		break;
 	case API_ACTIVITY:
@@ -183,18 +183,19 @@ json_t *audit_to_ocsf(json_t *record)
 	int64_t ns = 0;
 
 	(void)clock_parse(text(record, "time", ""), &ns);
-	json_t *e = json_pack("{s:i, s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:s, s:s}", "activity_id", m.activity,
-		"activity_name", m.name, "category_uid", (int)m.class / 1000, "class_uid", (int)m.class,
-		"type_uid", (int)m.class * 100 + m.activity, "severity_id", is_denied(record) ? 3 : 1,
-		"time", (json_int_t)(ns / NS_PER_MS), "status_id", status, "status",
+	json_t *e = json_pack("{s:i, s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:s, s:s}", "activity_id",
+		m.activity, "activity_name", m.name, "category_uid", (int)m.class / 1000,
+		"class_uid", (int)m.class, "type_uid", (int)m.class * 100 + m.activity,
+		"severity_id", is_denied(record) ? 3 : 1, "time", (json_int_t)(ns / NS_PER_MS),
+		"status_id", status, "status",
 		status == 0   ? "Unknown"
 		: status == 1 ? "Success"
 			      : "Failure",
 		"message", text(record, "action", ""));
 	if (!e)
 		return NULL;
-	json_t *metadata = json_pack("{s:s, s:s, s:s*, s:{s:s, s:s, s:s}}", "version", OCSF_VERSION, "uid",
-		text(record, "hash", "unknown"), "correlation_uid",
+	json_t *metadata = json_pack("{s:s, s:s, s:s*, s:{s:s, s:s, s:s}}", "version", OCSF_VERSION,
+		"uid", text(record, "hash", "unknown"), "correlation_uid",
 		json_string_value(json_object_get(record, "request_id")), "product", "name", "Cell",
 		"vendor_name", "Cell", "version", CELL_VERSION);
 	int r = json_object_set_new(e, "metadata", metadata);

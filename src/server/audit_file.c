@@ -6,30 +6,22 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/sha.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "server/hash.h"
 
 #define HASH_HEX  64
 #define NAME_FORM "audit-%020" PRIu64 ".jsonl"
-#define TAIL_LEN  (sizeof ",\"prev\":\"" - 1 + HASH_HEX + sizeof "\",\"hash\":\"" - 1 + HASH_HEX + 2)
-
-static void to_hex(const uint8_t *p, size_t n, char *out)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)snprintf(out + 2 * i, 3, "%02x", p[i]);
-}
+/* ,"prev":"...","hash":"..."} */
+#define TAIL_LEN (9 + HASH_HEX + 10 + HASH_HEX + 2)
 
 void audit_hash(const void *p, size_t n, char out[AUDIT_HASH_TEXT])
 {
-	uint8_t digest[SHA256_DIGEST_LENGTH];
+	uint8_t digest[HASH_BYTES];
 
-	(void)SHA256(p, n, digest);
-	to_hex(digest, sizeof digest, out);
+	hash_sha256(p, n, digest);
+	hash_hex(digest, sizeof digest, out);
 }
 
 static bool is_hex(const char *p)
@@ -149,13 +141,12 @@ void audit_boot(char out[AUDIT_BOOT_MAX])
 static void mark_mac(const char *name, const char *text, size_t n,
 	const uint8_t key[AUDIT_KEY_BYTES], char out[AUDIT_HASH_TEXT])
 {
-	uint8_t mac[EVP_MAX_MD_SIZE] = {0};
-	unsigned len = 0;
+	uint8_t mac[HASH_BYTES];
 	char all[AUDIT_MARK_MAX + 32];
 
 	int total = snprintf(all, sizeof all, "%s:%.*s", name, (int)n, text);
-	(void)HMAC(EVP_sha256(), key, AUDIT_KEY_BYTES, (const uint8_t *)all, (size_t)total, mac, &len);
-	to_hex(mac, SHA256_DIGEST_LENGTH, out);
+	hash_hmac(key, AUDIT_KEY_BYTES, all, (size_t)total, mac);
+	hash_hex(mac, sizeof mac, out);
 }
 
 void audit_mark_format(const struct audit_mark *m, const char *name,
@@ -179,12 +170,12 @@ static int mark_parse(const char *text, const char *name, const uint8_t key[AUDI
 	int n = 0;
 
 	*ret = (struct audit_mark){0};
-	if (sscanf(text, "%20" SCNu64 " %64[0-9a-f] %39[-a-z0-9]%n %64[0-9a-f]", &ret->seq, ret->hash,
-		    ret->boot, &n, mac) != 4 ||
+	if (sscanf(text, "%20" SCNu64 " %64[0-9a-f] %39[-a-z0-9]%n %64[0-9a-f]", &ret->seq,
+		    ret->hash, ret->boot, &n, mac) != 4 ||
 		strlen(ret->hash) != HASH_HEX || strlen(mac) != HASH_HEX)
 		return -EBADMSG;
 	mark_mac(name, text, (size_t)n, key, want);
-	if (CRYPTO_memcmp(mac, want, HASH_HEX) != 0)
+	if (!hash_is_equal(mac, want, HASH_HEX))
 		return -EBADMSG;
 	if (!strcmp(ret->boot, "-"))
 		ret->boot[0] = '\0';
@@ -221,7 +212,7 @@ int audit_key_read(const char *path, uint8_t ret[AUDIT_KEY_BYTES])
 		char pair[3] = {text[2 * i], text[2 * i + 1], 0};
 		ret[i] = (uint8_t)strtoul(pair, NULL, 16);
 	}
-	OPENSSL_cleanse(text, sizeof text);
+	explicit_bzero(text, sizeof text);
 	return is_key ? 0 : -EBADMSG;
 }
 
@@ -265,7 +256,8 @@ int audit_reader_next(struct audit_reader *r, const char **ret, size_t *ret_len)
 
 	for (;;) {
 		const char *from = r->data ? r->data + r->begin : NULL;
-		const char *end = from ? memchr(from + looked, '\n', r->end - r->begin - looked) : NULL;
+		const char *end =
+			from ? memchr(from + looked, '\n', r->end - r->begin - looked) : NULL;
 		if (end) {
 			*ret = from;
 			*ret_len = (size_t)(end - from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit_file.h: what audit.c, audit_verify.c and audit_query.c share: names of files, the form of a line, marks with an HMAC. Nobody
- * else includes it. */
+/* audit_file.h: what audit.c, audit_verify.c and audit_query.c share: names of files, the form of
+ * a line, marks with an HMAC. Nobody else includes it. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +56,8 @@ struct audit_reader {
 	uint64_t line; /* number of the last one given */
 	bool is_cut;   /* the file ends without a newline */
 };
-/* 1: a line, valid until the next call; 0: the end; -EFBIG: a line longer than any record; or the error of read(). */
+/* 1: a line, valid until the next call; 0: the end; -EFBIG: a line longer than any record; or the
+ * error of read(). */
 int audit_reader_next(struct audit_reader *r, const char **ret, size_t *ret_len);
 void audit_reader_done(struct audit_reader *r);
 #define auto_audit_reader auto_(audit_reader_done)

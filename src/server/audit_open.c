@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_open.c: taking up a log where the last writer left it. A crash leaves at most the beginning of a record at the end (put
- * aside) and a head that is one record behind (fine). Everything else is a loss that the next record tells of, so that `verify` finds it
- * whatever is written later.
+ * audit_open.c: taking up a log where the last writer left it. A crash leaves at most the
+ * beginning of a record at the end (put aside) and a head that is one record behind (fine).
+ * Everything else is a loss that the next record tells of, so that `verify` finds it whatever is
+ * written later.
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <openssl/rand.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "server/audit_writer.h"
 #include "server/clock.h"
+#include "server/hash.h"
 
 #define DEFAULT_FILE_BYTES (UINT64_C(64) << 20)
 #define DEFAULT_FILE_AGE_S 86400
@@ -26,19 +27,20 @@ struct findings {
 	uint64_t unvouched; /* records that a power cut left behind the head */
 };
 
-/* The head is there before the key is: from then on a key without a head means that somebody removed it. */
+/* The head is there before the key is: from then on a key without a head means that somebody
+ * removed it. */
 static int make_key(struct audit *a, const char *path, struct cell_error *err)
 {
 	char text[2 * AUDIT_KEY_BYTES + 2];
-	const uint8_t *key = a->key;
 
-	if (RAND_bytes(a->key, AUDIT_KEY_BYTES) != 1)
-		return cell_fail(err, CELL_EBACKEND, EIO, "making a key: no random bytes");
-	int r = audit_write_head(a, err);
+	int r = hash_random(a->key, AUDIT_KEY_BYTES);
+	if (r < 0)
+		return cell_fail(err, CELL_EBACKEND, -r, "making a key: no random bytes");
+	r = audit_write_head(a, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < AUDIT_KEY_BYTES; i++)
-		(void)snprintf(text + 2 * i, 4, "%02x\n", key[i]);
+	hash_hex(a->key, AUDIT_KEY_BYTES, text);
+	text[sizeof text - 2] = '\n';
 	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return cell_fail_errno(err, errno, "making the audit key '%s'", path);
@@ -46,7 +48,7 @@ static int make_key(struct audit *a, const char *path, struct cell_error *err)
 	r = n == (ssize_t)sizeof text - 1 && fsync(fd) == 0
 		    ? 0
 		    : cell_fail_errno(err, n < 0 ? errno : ENOSPC, "writing the audit key '%s'",
-				  path);
+			      path);
 	if (r < 0)
 		(void)unlink(path);
 	explicit_bzero(text, sizeof text);
@@ -61,7 +63,8 @@ static int check_key_mode(const char *path, struct cell_error *err)
 		return cell_fail_errno(err, errno, "looking at the audit key '%s'", path);
 	if (st.st_mode & 077)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EDENIED, EPERM, "others may read the audit key '%s'", path),
+			cell_fail(err, CELL_EDENIED, EPERM, "others may read the audit key '%s'",
+				path),
 			"whoever knows it can forge the log: `chmod 600` it");
 	return 0;
 }
@@ -77,8 +80,8 @@ static int take_key(struct audit *a, const char *path, bool is_new, struct cell_
 	if (r == -ENOENT)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_ENOTFOUND, ENOENT,
-				"the audit log in '%s' has records, but its key '%s' is gone", a->dir,
-				path),
+				"the audit log in '%s' has records, but its key '%s' is gone",
+				a->dir, path),
 			"bring the key back, or move the log away so that a new one begins");
 	if (r == -EBADMSG)
 		return cell_error_hint(err,
@@ -99,9 +102,10 @@ static int open_dir(struct audit *a, struct cell_error *err)
 		return cell_fail_errno(err, errno, "opening '%s/%s'", a->dir, AUDIT_LOCK);
 	if (flock(a->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EBUSY, EBUSY, "another process writes the audit log in '%s'",
-				a->dir),
-			"one chain has one writer: is another server running on this state directory?");
+			cell_fail(err, CELL_EBUSY, EBUSY,
+				"another process writes the audit log in '%s'", a->dir),
+			"one chain has one writer: is another server running on this state "
+			"directory?");
 	a->head_fd = openat(a->dir_fd, AUDIT_HEAD, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return a->head_fd < 0 ? cell_fail_errno(err, errno, "opening %s", AUDIT_HEAD) : 0;
 }
@@ -111,7 +115,8 @@ static int put_aside(struct audit *a, const char *from, size_t n, struct finding
 	struct cell_error *err)
 {
 	(void)snprintf(f->torn_name, sizeof f->torn_name, "torn-%" PRId64, clock_unix_ns());
-	auto_fd int fd = openat(a->dir_fd, f->torn_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	auto_fd int fd =
+		openat(a->dir_fd, f->torn_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cell_fail_errno(err, errno, "making '%s'", f->torn_name);
 	if (write(fd, from, n) != (ssize_t)n)
@@ -125,9 +130,10 @@ static int damaged(const struct audit *a, uint64_t first, struct cell_error *err
 	char name[AUDIT_NAME_MAX];
 
 	return cell_error_hint(err,
-		cell_fail(err, CELL_EINTERNAL, EUCLEAN, "the last line of '%s/%s' is no record", a->dir,
-			audit_file_name(first, name)),
-		"`cell audit verify` says more; keep the directory as evidence and begin a new log in "
+		cell_fail(err, CELL_EINTERNAL, EUCLEAN, "the last line of '%s/%s' is no record",
+			a->dir, audit_file_name(first, name)),
+		"`cell audit verify` says more; keep the directory as evidence and begin a new log "
+		"in "
 		"another (server.audit.dir)");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit_query.c: records that match; see audit.h. Lines are looked at as bytes first: most are passed over without being parsed. */
+/* audit_query.c: records that match; see audit.h. Lines are looked at as bytes first: most are
+ * passed over without being parsed. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -46,12 +47,13 @@ static bool matches(const struct audit_filter *f, struct globmatch *action, json
 	const char *name = text(record, "action");
 
 	return (uint64_t)json_integer_value(json_object_get(record, "seq")) > f->after_seq &&
-	       (!action || (name && globmatch_test(action, name))) && is(record, "tenant", f->tenant) &&
-	       is(record, "actor", f->actor) && is(record, "session", f->session) &&
-	       is(record, "backend", f->backend) && is(record, "exec", f->exec) &&
-	       is(record, "request_id", f->request_id) && is(record, "trace", f->trace) &&
-	       is(record, "kind", f->kind) &&
-	       is(json_object_get(record, "decision"), "effect", f->effect) && is_in_time(f, record);
+	       (!action || (name && globmatch_test(action, name))) &&
+	       is(record, "tenant", f->tenant) && is(record, "actor", f->actor) &&
+	       is(record, "session", f->session) && is(record, "backend", f->backend) &&
+	       is(record, "exec", f->exec) && is(record, "request_id", f->request_id) &&
+	       is(record, "trace", f->trace) && is(record, "kind", f->kind) &&
+	       is(json_object_get(record, "decision"), "effect", f->effect) &&
+	       is_in_time(f, record);
 }
 
 static void glob_freep(struct globmatch **g)
@@ -76,13 +78,15 @@ static bool is_plain(const char *s)
 
 static bool may_match(const struct audit_filter *f, const char *line, size_t len)
 {
-	const char *const words[] = {f->session, f->request_id, f->exec, f->trace, f->actor, f->tenant};
+	const char *const words[] = {
+		f->session, f->request_id, f->exec, f->trace, f->actor, f->tenant};
 	struct audit_line l;
 
 	if (f->after_seq && (audit_line_parse(line, len, &l) < 0 || l.seq <= f->after_seq))
 		return false;
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (words[i] && is_plain(words[i]) && !memmem(line, len, words[i], strlen(words[i])))
+		if (words[i] && is_plain(words[i]) &&
+			!memmem(line, len, words[i], strlen(words[i])))
 			return false;
 	return true;
 }

@@ -20,7 +20,7 @@ static json_t *text_of(const char *s)
 	if (j)
 		return j;
 	size_t n = 0;
-	for (; s[n] && n < sizeof clean - 1; n++)
+	for (; n < sizeof clean - 1 && s[n]; n++)
 		clean[n] = (char)((s[n] & 0x80) ? '?' : s[n]);
 	clean[n] = '\0';
 	return json_string(clean);
@@ -78,8 +78,8 @@ static int set_usage(json_t *o, const struct audit_event *e)
 
 	if (!u)
 		return 0;
-	json_t *j = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:s*}", "error", (int)u->is_error, "wall_us",
-		(json_int_t)u->wall_us, "cpu_us", (json_int_t)u->cpu_us, "mib_ms",
+	json_t *j = json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:s*}", "error", (int)u->is_error,
+		"wall_us", (json_int_t)u->wall_us, "cpu_us", (json_int_t)u->cpu_us, "mib_ms",
 		(json_int_t)u->mib_ms, "bytes_in", (json_int_t)u->bytes_in, "bytes_out",
 		(json_int_t)u->bytes_out, "operation", e->operation);
 	return json_object_set_new(o, "usage", j) < 0 ? -ENOMEM : 0;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "server/audit.h"
 
-/* Appends the whole line with its newline; `hash` is that of the record before and becomes that of this one. -ENOMEM. */
+/* Appends the whole line with its newline; `hash` is that of the record before and becomes that
+ * of this one. -ENOMEM. */
 int audit_record_write(const struct audit_event *event, struct redact *redact, uint64_t seq,
 	int64_t unix_ns, char hash[AUDIT_HASH_TEXT], struct buf *out);

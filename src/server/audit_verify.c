@@ -2,8 +2,9 @@
 /*
  * audit_verify.c: reading the whole chain again; see audit.h.
  *
- * The head is read before and after the records: what it named before must be there, and what stands behind the head of afterwards was
- * not vouched for by the writer, but for the one record it may be about to vouch for.
+ * The head is read before and after the records: what it named before must be there, and what
+ * stands behind the head of afterwards was not vouched for by the writer, but for the one record
+ * it may be about to vouch for.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,8 +24,8 @@ struct walk {
 	bool allow_gaps, has_key, is_started;
 	uint8_t key[AUDIT_KEY_BYTES];
 	struct audit_mark head, anchor;
-	int head_is, anchor_is; /* what reading them said */
-	uint64_t seq;		/* of the last record seen */
+	int head_is, anchor_is;				     /* what reading them said */
+	uint64_t seq;					     /* of the last record seen */
 	char hash[AUDIT_HASH_TEXT], before[AUDIT_HASH_TEXT]; /* of it, and of the one before */
 	char file[AUDIT_NAME_MAX];
 	uint64_t line;
@@ -32,8 +33,8 @@ struct walk {
 };
 
 /* Only the first thing that is wrong is kept. */
-__attribute__((format(printf, 3, 4))) static void wrong(struct walk *w, uint64_t seq, const char *fmt,
-	...)
+__attribute__((format(printf, 3, 4))) static void wrong(struct walk *w, uint64_t seq,
+	const char *fmt, ...)
 {
 	va_list ap;
 
@@ -58,10 +59,11 @@ static void check_beginning(struct walk *w, const struct audit_line *l)
 	if (!w->has_key)
 		return;
 	if (w->anchor_is < 0)
-		wrong(w, l->seq - 1, "the log begins with record %" PRIu64 ", and no anchor says why",
-			l->seq);
+		wrong(w, l->seq - 1,
+			"the log begins with record %" PRIu64 ", and no anchor says why", l->seq);
 	else if (l->seq > w->anchor.seq)
-		wrong(w, w->anchor.seq, "records %" PRIu64 " to %" PRIu64 " are missing at the beginning",
+		wrong(w, w->anchor.seq,
+			"records %" PRIu64 " to %" PRIu64 " are missing at the beginning",
 			w->anchor.seq, l->seq - 1);
 }
 
@@ -90,9 +92,9 @@ static void check_remark(struct walk *w, const char *line, size_t len, const str
 	}
 	if (l->seq != expected &&
 		!(is_gap && from >= 0 && (uint64_t)from == expected && (uint64_t)to + 1 == l->seq))
-		wrong(w, expected, l->seq > expected
-					   ? "record %" PRIu64 " is missing; here stands %" PRIu64
-					   : "record %" PRIu64 " should stand here, not %" PRIu64,
+		wrong(w, expected,
+			l->seq > expected ? "record %" PRIu64 " is missing; here stands %" PRIu64
+					  : "record %" PRIu64 " should stand here, not %" PRIu64,
 			expected, l->seq);
 	json_decref(record);
 }
@@ -121,7 +123,8 @@ static void check_line(struct walk *w, const char *line, size_t len)
 	if (w->has_key && w->anchor_is == 0 && l.seq == w->anchor.seq &&
 		memcmp(l.prev, w->anchor.hash, AUDIT_HASH_TEXT - 1) != 0)
 		wrong(w, l.seq, "the log does not begin where the anchor says");
-	if (w->has_key && w->head_is == 0 && l.seq == w->head.seq && strcmp(hash, w->head.hash) != 0)
+	if (w->has_key && w->head_is == 0 && l.seq == w->head.seq &&
+		strcmp(hash, w->head.hash) != 0)
 		wrong(w, l.seq, "the record is not the one the server wrote");
 	w->is_started = true;
 	w->seq = l.seq;
@@ -168,10 +171,11 @@ static void check_end(struct walk *w, const struct audit_mark *after)
 	if (w->head_is < 0) {
 		wrong(w, 0, "the head is missing or was not written by this server");
 	} else if (w->head.seq > w->seq) {
-		wrong(w, w->seq + 1, "records %" PRIu64 " to %" PRIu64 " are missing at the end", w->seq + 1,
-			w->head.seq);
+		wrong(w, w->seq + 1, "records %" PRIu64 " to %" PRIu64 " are missing at the end",
+			w->seq + 1, w->head.seq);
 	} else if (w->seq > after->seq + 1) {
-		wrong(w, after->seq + 1, "records from %" PRIu64 " on were not written by the server",
+		wrong(w, after->seq + 1,
+			"records from %" PRIu64 " on were not written by the server",
 			after->seq + 1);
 	} else if ((after->seq == w->seq && strcmp(after->hash, w->hash) != 0) ||
 		   (after->seq + 1 == w->seq && strcmp(after->hash, w->before) != 0)) {
@@ -222,8 +226,8 @@ static int look(struct walk *w)
 	return 0;
 }
 
-int audit_verify(const char *dir, const char *key_path, bool allow_gaps,
-	struct audit_verdict *ret, struct cell_error *err)
+int audit_verify(const char *dir, const char *key_path, bool allow_gaps, struct audit_verdict *ret,
+	struct cell_error *err)
 {
 	auto_fd int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = -ENOENT;
@@ -232,14 +236,18 @@ int audit_verify(const char *dir, const char *key_path, bool allow_gaps,
 		return cell_fail_errno(err, errno, "opening the audit log '%s'", dir);
 	/* Old files may be removed while we read: then begin again. */
 	for (int i = 0; i < TRIES && r == -ENOENT; i++) {
-		struct walk w = {.dir_fd = dir_fd, .v = ret, .allow_gaps = allow_gaps, .hash = AUDIT_NO_HASH};
+		struct walk w = {.dir_fd = dir_fd,
+			.v = ret,
+			.allow_gaps = allow_gaps,
+			.hash = AUDIT_NO_HASH};
 
 		*ret = (struct audit_verdict){0};
 		if (key_path) {
 			r = audit_key_read(key_path, w.key);
 			if (r < 0)
 				return cell_error_hint(err,
-					cell_fail_errno(err, -r, "reading the audit key '%s'", key_path),
+					cell_fail_errno(err, -r, "reading the audit key '%s'",
+						key_path),
 					"without it only the links between records can be checked: "
 					"--no-key");
 			w.has_key = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit_writer.h: the writer's state, shared by audit.c and audit_open.c; nobody else includes it. */
+/* audit_writer.h: the writer's state, shared by audit.c and audit_open.c; nobody else includes
+ * it. */
 #pragma once
 #include <pthread.h>
 

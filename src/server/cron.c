@@ -8,9 +8,10 @@
 
 #include "server/clock.h"
 
-#define DAY_S	    86400
-#define MINUTE_S    60
-#define DAYS_AHEAD  (INT64_C(41) * 366) /* 29 February on a given weekday: 28 years, 40 around 2100 */
+#define DAY_S	 86400
+#define MINUTE_S 60
+#define DAYS_AHEAD \
+	(INT64_C(41) * 366) /* 29 February on a given weekday: 28 years, 40 around 2100 */
 
 static const char *const month_names[] = {
 	"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", NULL};
@@ -141,7 +142,8 @@ int cron_parse(const char *text, struct cron *ret, struct cell_error *err)
 		size_t n = strcspn(p, " \t");
 		if (!n)
 			return cell_error_hint(err,
-				cell_fail(err, CELL_EINVAL, 0, "a schedule without %s", fields[i].name),
+				cell_fail(err, CELL_EINVAL, 0, "a schedule without %s",
+					fields[i].name),
 				"it has five fields: minute hour day month weekday");
 		is_star[i] = *p == '*';
 		int r = read_field(&fields[i], p, n, &bits[i], err);
@@ -151,7 +153,8 @@ int cron_parse(const char *text, struct cron *ret, struct cell_error *err)
 	}
 	if (*p)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "'%.40s' behind the weekday of a schedule", p),
+			cell_fail(err, CELL_EINVAL, 0, "'%.40s' behind the weekday of a schedule",
+				p),
 			"it has five fields: minute hour day month weekday");
 	if (bits[4] & 1u << 7)
 		bits[4] |= 1; /* Sunday too */
@@ -183,7 +186,8 @@ static bool moment_of(const struct cron *c, const struct zone *z, int64_t local_
 	int n = zone_moments(z, local_s, at);
 
 	if (n == 0) {
-		/* Skipped by the clock: at the change, unless the schedule is an interval, which simply goes on. */
+		/* Skipped by the clock: at the change, unless the schedule is an interval, which
+		 * simply goes on. */
 		if (c->is_interval || at[0] <= after)
 			return false;
 		*ret = at[0];
@@ -197,12 +201,13 @@ static bool moment_of(const struct cron *c, const struct zone *z, int64_t local_
 	return false;
 }
 
-/* Of all minutes of a local day, the one that comes first: around a change the order of local times is not that of
- * moments. */
-static bool first_of_day(const struct cron *c, const struct zone *z, int64_t midnight, int64_t after,
-	int64_t *ret)
+/* Of all minutes of a local day, the one that comes first: around a change the order of local
+ * times is not that of moments. */
+static bool first_of_day(const struct cron *c, const struct zone *z, int64_t midnight,
+	int64_t after, int64_t *ret)
 {
-	int32_t early = zone_offset(z, midnight - DAY_S), late = zone_offset(z, midnight + 2 * DAY_S);
+	int32_t early = zone_offset(z, midnight - DAY_S),
+		late = zone_offset(z, midnight + 2 * DAY_S);
 	int32_t least = early < late ? early : late;
 	bool is_found = false;
 
@@ -234,8 +239,8 @@ int cron_next(const struct cron *c, const struct zone *z, int64_t unix_s, int64_
 
 	clock_split(local, &d);
 	d.hour = d.minute = d.second = 0;
-	/* Yesterday too: where the clock was put back over midnight, its minutes come again. And when a day has one, the next day is looked
-	 * at as well. */
+	/* Yesterday too: where the clock was put back over midnight, its minutes come again. And
+	 * when a day has one, the next day is looked at as well. */
 	int64_t midnight = clock_join(&d) - DAY_S, end = midnight + DAYS_AHEAD * DAY_S;
 	for (; midnight < end; midnight += DAY_S) {
 		bool was_found = is_found;
@@ -282,13 +287,15 @@ int cron_due(const struct cron *c, const struct zone *z, int64_t last_s, int64_t
 	int n = 0;
 
 	*ret_dropped = 0;
-	/* Backwards from now, further and further, so that years away cost no more than what is kept. */
+	/* Backwards from now, further and further, so that years away cost no more than what is
+	 * kept. */
 	do {
 		window *= 2;
 		from = now_s - last_s > window ? now_s - window : last_s;
 		total = collect(c, z, from, now_s, ret, &n);
 	} while (from > last_s && n < CRON_CATCH_UP);
-	while (from > last_s && *ret_dropped < CRON_COUNT_MAX && cron_next(c, z, at, &at) == 0 && at <= from)
+	while (from > last_s && *ret_dropped < CRON_COUNT_MAX && cron_next(c, z, at, &at) == 0 &&
+		at <= from)
 		++*ret_dropped;
 	int keep = n;
 	if (missed == CRON_MISSED_ONCE && n > 1)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cron.h: when a scheduled session runs. Five fields (minute hour day month weekday) with lists, ranges, steps and names, or @hourly
- * @daily @midnight @weekly @monthly @yearly @annually. As in every cron, when both day and weekday are restricted (neither begins with *) either is
- * enough. 0 and 7 are Sunday.
+ * cron.h: when a scheduled session runs. Five fields (minute hour day month weekday) with lists,
+ * ranges, steps and names, or @hourly @daily @midnight @weekly @monthly @yearly @annually. As in
+ * every cron, when both day and weekday are restricted (neither begins with *) either is enough.
+ * 0 and 7 are Sunday.
  *
- * Where the clock is put forward, a run whose time is skipped happens at the moment of the change, once. Where it is put back, a run happens
- * the first time its time comes; only a schedule whose hour begins with * runs in both passes, as it means an interval
- * and not a time of day.
+ * Where the clock is put forward, a run whose time is skipped happens at the moment of the
+ * change, once. Where it is put back, a run happens the first time its time comes; only a
+ * schedule whose hour begins with * runs in both passes, as it means an interval and not a time
+ * of day.
  */
 #pragma once
 #include <stdbool.h>
@@ -38,10 +40,10 @@ enum cron_missed {
 };
 #define CRON_CATCH_UP 100
 /* A run that is at most this late is on time, not missed. */
-#define CRON_SLACK_S 60
+#define CRON_SLACK_S   60
 #define CRON_COUNT_MAX 10000
-/* Runs due after last_s (exclusive) up to now_s, oldest first. How many; *ret_dropped: how many more there were, counted
- * no further than about CRON_COUNT_MAX. */
+/* Runs due after last_s (exclusive) up to now_s, oldest first. How many; *ret_dropped: how many
+ * more there were, counted no further than about CRON_COUNT_MAX. */
 int cron_due(const struct cron *c, const struct zone *z, int64_t last_s, int64_t now_s,
 	enum cron_missed missed, int64_t ret[CRON_CATCH_UP], uint64_t *ret_dropped);
 

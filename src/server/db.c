@@ -7,7 +7,8 @@
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <string.h>
-#include <uthash.h>
+
+#include "server/table.h"
 
 #define BUSY_MS	       5000
 #define STATEMENTS_MAX 256 /* kept; our texts are constants, so there are never that many */
@@ -36,8 +37,10 @@ static int fail_damaged(struct db *db, struct cell_error *err, const char *what,
 	return cell_error_hint(err,
 		cell_fail(err, CELL_EINTERNAL, EUCLEAN, "%s '%.200s': the file is damaged: %.120s",
 			what, db->path, why),
-		"stop the server, keep a copy, then try `sqlite3 '%.60s' .recover` into a new file, "
-		"or move it away to begin anew: cells are found again in the state directory, tokens "
+		"stop the server, keep a copy, then try `sqlite3 '%.60s' .recover` into a new "
+		"file, "
+		"or move it away to begin anew: cells are found again in the state directory, "
+		"tokens "
 		"and usage are not",
 		db->path);
 }
@@ -58,7 +61,8 @@ static int fail(struct db *db, int rc, const char *what, struct cell_error *err)
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EDENIED, EROFS, "%s '%.200s': %.120s", what, db->path, why),
+			cell_fail(err, CELL_EDENIED, EROFS, "%s '%.200s': %.120s", what, db->path,
+				why),
 			"the file and its directory must be writable by this user");
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
@@ -69,12 +73,14 @@ static int fail(struct db *db, int rc, const char *what, struct cell_error *err)
 	case SQLITE_NOTADB:
 		return fail_damaged(db, err, what, why);
 	case SQLITE_CONSTRAINT:
-		if (extended == SQLITE_CONSTRAINT_PRIMARYKEY || extended == SQLITE_CONSTRAINT_UNIQUE)
+		if (extended == SQLITE_CONSTRAINT_PRIMARYKEY ||
+			extended == SQLITE_CONSTRAINT_UNIQUE)
 			return cell_fail(err, CELL_EEXISTS, EEXIST, "%s: %.120s", what, why);
 		return cell_fail(err, CELL_EINVAL, EINVAL, "%s: %.120s", what, why);
 	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN:
-		return cell_fail(err, CELL_EBACKEND, EIO, "%s '%.200s': %.120s", what, db->path, why);
+		return cell_fail(err, CELL_EBACKEND, EIO, "%s '%.200s': %.120s", what, db->path,
+			why);
 	default:
 		return cell_fail(err, CELL_EINTERNAL, EPROTO, "%s: %.200s", what, why);
 	}
@@ -94,8 +100,8 @@ static void drop_statements(struct db *db)
 {
 	struct statement *s, *next;
 
-	HASH_ITER(hh, db->statements, s, next)
-	{
+	for (s = db->statements; s; s = next) {
+		next = s->hh.next;
 		HASH_DEL(db->statements, s);
 		(void)sqlite3_finalize(s->stmt);
 		free(s);
@@ -168,7 +174,8 @@ static int check_row(const struct db_row *row, void *user)
 	return 1;
 }
 
-/* SQLite's quick check looks at every page but not at every index entry: fast enough for each start. */
+/* SQLite's quick check looks at every page but not at every index entry: fast enough for each
+ * start. */
 static int check_file(struct db *db, struct cell_error *err)
 {
 	char why[120] = "";
@@ -193,7 +200,8 @@ int db_open(const char *path, struct db **ret, struct cell_error *err)
 	r = open_handle(db, err);
 	if (r == 0)
 		r = db_script(db,
-			"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+			"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA "
+			"foreign_keys=ON;"
 			"PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF;",
 			err);
 	if (r == 0)
@@ -214,12 +222,14 @@ int db_open_readonly(const char *path, struct db **ret, struct cell_error *err)
 
 	if (access(path, F_OK) < 0)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no database at '%s'", path),
+			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no database at '%s'",
+				path),
 			"`cell serve` makes it; --state-dir says where to look");
 	int r = db_new(path, &db);
 	if (r < 0)
 		return cell_fail(err, CELL_ENOSPACE, -r, "opening the database");
-	/* Not SQLITE_OPEN_READONLY: the write-ahead log of a server that was killed could not be read then. */
+	/* Not SQLITE_OPEN_READONLY: the write-ahead log of a server that was killed could not be
+	 * read then. */
 	r = open_handle(db, err);
 	if (r == 0)
 		r = db_script(db, "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF;", err);
@@ -252,7 +262,10 @@ static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret, struct st
 	memcpy(s->sql, sql, n + 1);
 	s->stmt = *ret;
 	HASH_ADD(hh, db->statements, sql[0], (unsigned)n, s);
-	*ret_kept = s;
+	if (table_has(s))
+		*ret_kept = s;
+	else
+		free(s);
 	return SQLITE_OK;
 }
 

@@ -32,15 +32,17 @@ int guard_settings_new(struct cell_config *cfg, struct guard_settings **ret, str
 {
 	const struct node *url = setting(cfg, "server.guard.url");
 	const char *token = setting_text(cfg, "server.guard.token", NULL);
+	auto_(freep) struct guard_settings *g = NULL;
 
 	*ret = NULL;
 	if (!url)
 		return 0;
 	if (strncasecmp(url->text, "http://", 7) != 0 && strncasecmp(url->text, "https://", 8) != 0)
 		return cell_error_hint(err,
-			node_fail(err, url, "'server.guard.url' takes a URL, not %s", QUOTE(url->text)),
+			node_fail(err, url, "'server.guard.url' takes a URL, not %s",
+				QUOTE(url->text)),
 			"it begins with http:// or https://");
-	auto_(freep) struct guard_settings *g = calloc(1, sizeof *g);
+	g = calloc(1, sizeof *g);
 	if (!g)
 		return config_no_memory(err);
 	g->url = strdup(url->text);
@@ -107,7 +109,8 @@ int guard_body(const struct policy_request *q, const struct policy_decision *d, 
 	return r;
 }
 
-__attribute__((format(printf, 2, 3))) static void deny(struct policy_decision *d, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void deny(struct policy_decision *d, const char *fmt,
+	...)
 {
 	va_list ap;
 
@@ -139,8 +142,10 @@ void guard_judge(int status, const char *body, size_t len, struct policy_decisio
 		deny(d, "the guard answered with status %d", status);
 		return;
 	}
-	json_t *o = len <= GUARD_ANSWER_MAX ? json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	if (!json_is_object(o) || json_unpack(o, "{s:s, s?s}", "decision", &word, "reason", &reason) < 0) {
+	json_t *o = len <= GUARD_ANSWER_MAX ? json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL)
+					    : NULL;
+	if (!json_is_object(o) ||
+		json_unpack(o, "{s:s, s?s}", "decision", &word, "reason", &reason) < 0) {
 		deny(d, "the guard's answer is not understood");
 	} else if (!strcmp(word, "allow")) {
 		d->effect = POLICY_ALLOW;

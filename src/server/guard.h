@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.h: an outside opinion. The request goes to a URL as JSON by POST, {"decision": "allow"|"deny", "reason": "..."} comes back.
- * Anything else, an error, a wait too long, is deny: a guard that cannot be asked has not agreed.
+ * guard.h: an outside opinion. The request goes to a URL as JSON by POST, {"decision":
+ * "allow"|"deny", "reason": "..."} comes back. Anything else, an error, a wait too long, is deny:
+ * a guard that cannot be asked has not agreed.
  *
  *	server:
- *	  guard: {url: "https://guard.example/decide", timeout: 2s, token: "...", on: ask}     # on: ask | all
+ *	  guard: {url: "https://guard.example/decide", timeout: 2s, token: "...", on: ask} # on:
+ *	  ask | all
  *
  * The call itself is a function of the caller's, so that this knows nothing of networks.
  */
@@ -27,16 +29,17 @@ int guard_settings_new(struct cell_config *cfg, struct guard_settings **ret,
 	struct cell_error *err);
 void guard_settings_free(struct guard_settings *g);
 
-/* POST body to url with Content-Type application/json and, when token is set, Authorization: Bearer. The answer's status and body. Must
- * give up after timeout_ms and never follow a redirect. Negative with err when there is no answer. */
+/* POST body to url with Content-Type application/json and, when token is set, Authorization:
+ * Bearer. The answer's status and body. Must give up after timeout_ms and never follow a
+ * redirect. Negative with err when there is no answer. */
 typedef int (*guard_call_fn)(const struct guard_settings *g, const char *body, size_t len,
 	int *ret_status, struct buf *ret_body, void *user, struct cell_error *err);
 
 /* Does this decision go to the guard? g may be NULL. */
 bool guard_is_asked(const struct guard_settings *g, const struct policy_decision *d);
 
-/* The parts, for a caller that does the call without blocking: what to send, and what an answer means. The answer is
- * judged into *d, rule "guard". status 0: there was none, `body` says why. */
+/* The parts, for a caller that does the call without blocking: what to send, and what an answer
+ * means. The answer is judged into *d, rule "guard". status 0: there was none, `body` says why. */
 int guard_body(const struct policy_request *request, const struct policy_decision *d,
 	struct buf *ret);
 void guard_judge(int status, const char *body, size_t len, struct policy_decision *d);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* histogram.c: see histogram.h. Values below 8 us have a bucket each; from there on each doubling has eight. */
+/* histogram.c: see histogram.h. Values below 8 us have a bucket each; from there on each doubling
+ * has eight. */
 #include "server/histogram.h"
 
 #include <errno.h>

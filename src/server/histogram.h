@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * histogram.h: how long things took, in fixed memory. Buckets are log-linear: eight to each doubling, so a value is known to
- * within an eighth. From 1 us to 4.7 hours; what is beyond counts in the last bucket. Two can be added. Pure.
+ * histogram.h: how long things took, in fixed memory. Buckets are log-linear: eight to each
+ * doubling, so a value is known to within an eighth. From 1 us to 4.7 hours; what is beyond
+ * counts in the last bucket. Two can be added. Pure.
  */
 #pragma once
 #include <stddef.h>
@@ -21,8 +22,8 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t us);
 void histogram_merge(struct histogram *into, const struct histogram *from);
-/* The value that this many thousandths are not above (500: the median): the upper end of its bucket, never more than the largest seen. 0 when
- * empty. */
+/* The value that this many thousandths are not above (500: the median): the upper end of its
+ * bucket, never more than the largest seen. 0 when empty. */
 uint64_t histogram_quantile(const struct histogram *h, unsigned thousandths);
 /* Values at or below us, counting whole buckets. */
 uint64_t histogram_below(const struct histogram *h, uint64_t us);

@@ -7,18 +7,18 @@
 #include "server/clock.h"
 
 const struct metrics_family ledger_families[LEDGER_METRIC_COUNT] = {
-	[LEDGER_METRIC_OPERATIONS] = {METRICS_COUNTER, "cell_operations_total", "Operations that ended.",
-		{"tenant", "backend", "operation", "result"}},
-	[LEDGER_METRIC_LATENCY] = {METRICS_SECONDS, "cell_operation_seconds", "How long operations took.",
-		{"backend", "operation"}},
+	[LEDGER_METRIC_OPERATIONS] = {METRICS_COUNTER, "cell_operations_total",
+		"Operations that ended.", {"tenant", "backend", "operation", "result"}},
+	[LEDGER_METRIC_LATENCY] = {METRICS_SECONDS, "cell_operation_seconds",
+		"How long operations took.", {"backend", "operation"}},
 	[LEDGER_METRIC_CPU] = {METRICS_COUNTER_SECONDS, "cell_cpu_seconds_total",
 		"CPU time of what ran in cells.", {"tenant", "backend"}},
 	[LEDGER_METRIC_BYTES] = {METRICS_COUNTER, "cell_bytes_total",
 		"Bytes into cells and out of them.", {"tenant", "backend", "direction"}},
 };
 
-/* Between writing a result and counting it nothing else may be counted: the database remembers the last record that is. One for
- * all ledgers; there is one to a process. */
+/* Between writing a result and counting it nothing else may be counted: the database remembers
+ * the last record that is. One for all ledgers; there is one to a process. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 
 int ledger_intent(struct ledger *l, struct audit_event *event, struct cell_error *err)
@@ -32,7 +32,8 @@ static void measure(struct ledger *l, const struct audit_event *e, const char *o
 	const struct usage_sample *u = e->usage;
 
 	metrics_add(l->metrics, LEDGER_METRIC_OPERATIONS,
-		(const char *[]){e->tenant, e->backend, operation, u->is_error ? "error" : "ok"}, 1);
+		(const char *[]){e->tenant, e->backend, operation, u->is_error ? "error" : "ok"},
+		1);
 	metrics_observe(l->metrics, LEDGER_METRIC_LATENCY, (const char *[]){e->backend, operation},
 		u->wall_us);
 	if (u->cpu_us)

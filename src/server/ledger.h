@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger.h: audit, usage and metrics in one call, so that they agree. Before an operation ledger_intent(); after it
- * ledger_result() with what it took. An intent that cannot be written must stop the operation: nothing happens that is not
- * on record.
+ * ledger.h: audit, usage and metrics in one call, so that they agree. Before an operation
+ * ledger_intent(); after it ledger_result() with what it took. An intent that cannot be written
+ * must stop the operation: nothing happens that is not on record.
  */
 #pragma once
 #include "server/audit.h"

@@ -11,14 +11,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <uthash.h>
 
 #include "base/cleanup.h"
 #include "server/histogram.h"
+#include "server/table.h"
 
 #define OTHER "other"
 
-/* What a histogram is shown by: upper ends in microseconds. Each is an end of buckets of ours or nearly. */
+/* What a histogram is shown by: upper ends in microseconds. Each is an end of buckets of ours or
+ * nearly. */
 static const uint64_t steps_us[] = {250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000,
 	500000, 1000000, 2500000, 5000000, 10000000, 60000000, 600000000};
 #define STEPS (sizeof steps_us / sizeof steps_us[0])
@@ -71,8 +72,8 @@ void metrics_free(struct metrics *m)
 	if (!m)
 		return;
 	for (size_t i = 0; i < m->n; i++) {
-		HASH_ITER(hh, m->families[i].series, s, next)
-		{
+		for (s = m->families[i].series; s; s = next) {
+			next = s->hh.next;
 			HASH_DEL(m->families[i].series, s);
 			free(s);
 		}
@@ -98,13 +99,15 @@ static struct series *add_series(struct metrics *m, struct family *f, const stru
 {
 	struct series *s = calloc(1, sizeof *s);
 
-	if (!s) {
-		m->dropped++;
-		return NULL;
+	if (s) {
+		s->key = *key;
+		HASH_ADD(hh, f->series, key, sizeof s->key, s);
+		if (table_has(s))
+			return s;
 	}
-	s->key = *key;
-	HASH_ADD(hh, f->series, key, sizeof s->key, s);
-	return s;
+	m->dropped++;
+	free(s);
+	return NULL;
 }
 
 static struct series *find(struct metrics *m, unsigned family, const char *const *values)
@@ -237,8 +240,8 @@ static int add_family(struct buf *out, const struct family *f)
 		r = add_escaped(out, f->about->help);
 	if (r == 0)
 		r = buf_addf(out, "\n# TYPE %s %s\n", f->about->name, types[f->about->type]);
-	HASH_ITER(hh, f->series, s, next)
-	{
+	for (s = f->series; s; s = next) {
+		next = s->hh.next;
 		if (r < 0)
 			break;
 		if (f->about->type == METRICS_SECONDS) {
@@ -256,10 +259,11 @@ static int add_family(struct buf *out, const struct family *f)
 	return r;
 }
 
-static int add_plain(struct buf *out, const char *name, const char *type, const char *help, uint64_t n)
+static int add_plain(struct buf *out, const char *name, const char *type, const char *help,
+	uint64_t n)
 {
-	return buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type, name,
-		n);
+	return buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type,
+		name, n);
 }
 
 static uint64_t open_files(void)
@@ -283,8 +287,10 @@ static double started_at(void)
 
 	text[n > 0 ? n : 0] = '\0';
 	const char *p = strrchr(text, ')');
-	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-				"%llu",
+	if (!p || sscanf(p + 1,
+			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			  "%*d %*d "
+			  "%llu",
 			  &ticks) != 1)
 		return 0;
 	(void)clock_gettime(CLOCK_REALTIME, &now);
@@ -317,18 +323,21 @@ static int add_process(struct buf *out)
 	memory_of(&size, &resident);
 	uint64_t cpu_us = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
 			  (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
-	int r = buf_addz(out, "# HELP process_cpu_seconds_total CPU time of the server itself.\n"
-			      "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total ");
+	int r = buf_addz(out,
+		"# HELP process_cpu_seconds_total CPU time of the server itself.\n"
+		"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total ");
 	if (r == 0)
 		r = add_seconds(out, cpu_us);
 	if (r == 0)
-		r = add_plain(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident);
+		r = add_plain(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
+			resident);
 	if (r == 0)
 		r = add_plain(out, "process_virtual_memory_bytes", "gauge", "Address space.", size);
 	if (r == 0)
 		r = add_plain(out, "process_open_fds", "gauge", "Open files.", open_files());
 	if (r == 0)
-		r = add_plain(out, "process_max_fds", "gauge", "Open files at most.", files.rlim_cur);
+		r = add_plain(out, "process_max_fds", "gauge", "Open files at most.",
+			files.rlim_cur);
 	return r < 0 ? r
 		     : buf_addf(out,
 			       "# HELP process_start_time_seconds When it began, since 1970.\n"

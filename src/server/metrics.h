@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics.h: counters, gauges and histograms since the process began, as Prometheus reads them. Families are given once,
- * as data; series appear with their first value. A family holds at most METRICS_SERIES_MAX series: further label values count
- * under "other", so that a client cannot fill memory with names. Thread-safe.
+ * metrics.h: counters, gauges and histograms since the process began, as Prometheus reads them.
+ * Families are given once, as data; series appear with their first value. A family holds at most
+ * METRICS_SERIES_MAX series: further label values count under "other", so that a client cannot
+ * fill memory with names. Thread-safe.
  */
 #pragma once
 #include <stddef.h>
@@ -33,12 +34,13 @@ struct metrics;
 int metrics_new(const struct metrics_family *families, struct metrics **ret);
 void metrics_free(struct metrics *m);
 
-/* values: one for each label, in the family's order; NULL counts as "". `family` is the place in the table. Out of memory, a value is
- * dropped and counted in cell_metrics_dropped_total. */
+/* values: one for each label, in the family's order; NULL counts as "". `family` is the place in
+ * the table. Out of memory, a value is dropped and counted in cell_metrics_dropped_total. */
 void metrics_add(struct metrics *m, unsigned family, const char *const *values, uint64_t n);
 void metrics_set(struct metrics *m, unsigned family, const char *const *values, int64_t n);
 void metrics_observe(struct metrics *m, unsigned family, const char *const *values, uint64_t us);
 
-/* The whole exposition, format 0.0.4: the families, cell_build_info, and process_* of this process. */
+/* The whole exposition, format 0.0.4: the families, cell_build_info, and process_* of this
+ * process. */
 int metrics_text(struct metrics *m, struct buf *out);
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"

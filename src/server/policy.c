@@ -152,7 +152,8 @@ static void decide(struct policy_decision *d, enum policy_effect effect, const c
 void policy_decide(struct policy *p, const struct policy_request *request,
 	struct policy_decision *ret)
 {
-	auto_(command_done) struct command c = {BUF_INIT(COMMAND_MAX), BUF_INIT(COMMAND_MAX), false};
+	auto_(command_done) struct command c = {
+		BUF_INIT(COMMAND_MAX), BUF_INIT(COMMAND_MAX), false};
 	int64_t unix_ns = request->unix_ns ? request->unix_ns : clock_unix_ns();
 
 	if (!p) {
@@ -181,7 +182,8 @@ int policy_fail(const struct policy_decision *d, struct cell_error *err)
 {
 	bool is_ask = d->effect == POLICY_ASK;
 	int r = cell_fail(err, CELL_EDENIED, EACCES, "%s by policy '%s'%s%s",
-		is_ask ? "it needs approval" : "it is denied", d->rule, *d->reason ? ": " : "", d->reason);
+		is_ask ? "it needs approval" : "it is denied", d->rule, *d->reason ? ": " : "",
+		d->reason);
 
 	return cell_error_hint(err, r, "%s",
 		is_ask ? "no guard is there to approve it (server.guard.url)"

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy.h: rules before anything is done. A list in the configuration; the first rule that matches decides, otherwise the
- * default does.
+ * policy.h: rules before anything is done. A list in the configuration; the first rule that
+ * matches decides, otherwise the default does.
  *
  *	server:
  *	  policy:
  *	    default: allow
  *	    rules:
- *	      - {name: no-curl, effect: deny, action: exec.*, command: "curl *", reason: "no downloads"}
- *	      - {name: nights, effect: ask, tenant: [acme, beta], time: "22:00-06:00", zone: Europe/Berlin}
+ *	      - {name: no-curl, effect: deny, command: "curl *", reason: "no downloads"}
+ *	      - {effect: ask, tenant: [acme, beta], time: "22:00-06:00", zone: Europe/Berlin}
  *
- * A rule matches when everything it names matches; a list matches when one of its entries does. tenant, backend, action, path, language and
- * command are globs (base/globmatch.h; in a command `*` also takes slashes); command_regex is a regular expression. A command is compared as
- * its words joined by blanks, and as its words with the program's directory taken off: "curl *" also matches /usr/bin/curl x. This stops
- * mistakes, not malice: a shell has a thousand ways to say curl, walls are the back end's.
+ * A rule matches when everything it names matches; a list matches when one of its entries does.
+ * tenant, backend, action, path, language and command are globs (base/globmatch.h; in a command
+ * `*` also takes slashes); command_regex is a regular expression. A command is compared as its
+ * words joined by blanks, and as its words with the program's directory taken off: "curl *" also
+ * matches /usr/bin/curl x. This stops mistakes, not malice: a shell has a thousand ways to say
+ * curl, walls are the back end's.
  *
  * Thread-safe.
  */
@@ -59,5 +61,6 @@ void policy_free(struct policy *p);
 /* p may be NULL: allowed, by "default". */
 void policy_decide(struct policy *p, const struct policy_request *request,
 	struct policy_decision *ret);
-/* A decision that is not allow, as an error: CELL_EDENIED with the rule; ask says that it needs approval. Returns negative. */
+/* A decision that is not allow, as an error: CELL_EDENIED with the rule; ask says that it needs
+ * approval. Returns negative. */
 int policy_fail(const struct policy_decision *d, struct cell_error *err);

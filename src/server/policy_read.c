@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_read.c: from the configuration to rules. Keys and words are checked already (core/config); what only matching needs is checked
- * here: patterns, times, zones. */
+/* policy_read.c: from the configuration to rules. Keys and words are checked already
+ * (core/config); what only matching needs is checked here: patterns, times, zones. */
 #include <ctype.h>
 #include <string.h>
 
@@ -70,13 +70,14 @@ static int widen(const char *pattern, struct buf *out)
 	return r;
 }
 
-static int read_glob(const struct node *n, bool is_wide, struct globmatch **ret, struct cell_error *err)
+static int read_glob(const struct node *n, bool is_wide, struct globmatch **ret,
+	struct cell_error *err)
 {
 	auto_buf struct buf wide = BUF_INIT(2 * GLOBMATCH_MAX_PATTERN);
 
-	if (is_wide && widen(n->text, &wide) < 0)
-		return node_fail(err, n, "'%s': the pattern is too long", n->key ? n->key : "command");
-	int r = globmatch_new(is_wide ? buf_str(&wide) : n->text, ret);
+	int r = is_wide ? widen(n->text, &wide) : 0;
+	if (r == 0)
+		r = globmatch_new(is_wide ? buf_str(&wide) : n->text, ret);
 	if (r == -ENOMEM)
 		return config_no_memory(err);
 	if (r < 0)
@@ -103,7 +104,8 @@ static int read_globs(const struct node *map, const char *name, struct policy_gl
 	return 0;
 }
 
-static int read_expressions(const struct node *map, struct policy_rule *rule, struct cell_error *err)
+static int read_expressions(const struct node *map, struct policy_rule *rule,
+	struct cell_error *err)
 {
 	const struct node *list = node_get(map, "command_regex");
 
@@ -181,13 +183,15 @@ static int read_time(const struct node *map, struct policy_rule *rule, struct ce
 	if (!zone)
 		return 0;
 	if (!n && !rule->weekdays)
-		return cell_error_hint(err, node_fail(err, zone, "'zone' without 'time' or 'weekdays'"),
+		return cell_error_hint(err,
+			node_fail(err, zone, "'zone' without 'time' or 'weekdays'"),
 			"say when the rule counts");
 	struct cell_error why = {0};
 	int r = zone_open(zone->text, &rule->zone, &why);
 	if (r == -ENOMEM)
 		return config_no_memory(err);
-	return r < 0 ? cell_error_hint(err, node_fail(err, zone, "%.200s", why.msg), "%s", why.hint) : 0;
+	return r < 0 ? cell_error_hint(err, node_fail(err, zone, "%.200s", why.msg), "%s", why.hint)
+		     : 0;
 }
 
 static int read_rule(const struct node *map, size_t place, struct policy_rule *rule,
@@ -195,13 +199,15 @@ static int read_rule(const struct node *map, size_t place, struct policy_rule *r
 {
 	const struct node *name = node_get(map, "name"), *effect = node_get(map, "effect");
 	const struct node *reason = node_get(map, "reason"), *roles = node_get(map, "role");
-	static const char *const globs[] = {"tenant", "backend", "action", "command", "path", "language"};
-	struct policy_globs *into[] = {
-		&rule->tenant, &rule->backend, &rule->action, &rule->command, &rule->path, &rule->language};
+	static const char *const globs[] = {
+		"tenant", "backend", "action", "command", "path", "language"};
+	struct policy_globs *into[] = {&rule->tenant, &rule->backend, &rule->action, &rule->command,
+		&rule->path, &rule->language};
 	int r = 0;
 
 	if (!effect)
-		return cell_error_hint(err, node_fail(err, map, "rule %zu has no effect", place + 1),
+		return cell_error_hint(err,
+			node_fail(err, map, "rule %zu has no effect", place + 1),
 			"effect: allow, deny or ask");
 	rule->effect = (enum policy_effect)effect->number;
 	if (name)
@@ -230,7 +236,8 @@ int policy_new(struct cell_config *cfg, struct policy **ret, struct cell_error *
 	if (!p)
 		return config_no_memory(err);
 	(void)pthread_mutex_init(&p->lock, NULL);
-	p->otherwise = (enum policy_effect)setting_number(cfg, "server.policy.default", POLICY_ALLOW);
+	p->otherwise =
+		(enum policy_effect)setting_number(cfg, "server.policy.default", POLICY_ALLOW);
 	while (p->n < count) {
 		size_t place = p->n++;
 		int r = read_rule(list->items[place], place, &p->rules[place], err);

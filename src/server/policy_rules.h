@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_rules.h: rules ready to be matched; shared by policy.c and policy_read.c, nobody else includes it. */
+/* policy_rules.h: rules ready to be matched; shared by policy.c and policy_read.c, nobody else
+ * includes it. */
 #pragma once
 #include <pthread.h>
 

@@ -40,7 +40,8 @@ int prices_new(struct cell_config *cfg, struct prices **ret, struct cell_error *
 		const struct node *row = list->items[i];
 		/* Any of a back end's names will do. */
 		const char *name = backend_canonical(row->key);
-		(void)snprintf(p->of[i].backend, sizeof p->of[i].backend, "%s", name ? name : row->key);
+		(void)snprintf(p->of[i].backend, sizeof p->of[i].backend, "%s",
+			name ? name : row->key);
 		p->of[i].price = (struct price){.cpu_second = field(row, "cpu_second"),
 			.gib_second = field(row, "gib_second"),
 			.session = field(row, "session"),
@@ -76,7 +77,8 @@ struct price prices_of(const struct prices *p, const char *backend)
 
 uint64_t price_cost(const struct price *price, const struct usage_total *total)
 {
-	/* 128 bits: no product of two numbers of 64 is lost, and three sums of them fit once divided. */
+	/* 128 bits: no product of two numbers of 64 is lost, and three sums of them fit once
+	 * divided. */
 	unsigned __int128 cost = (unsigned __int128)price->session * total->sessions;
 	unsigned __int128 gib_ms = (unsigned __int128)total->mib_ms * price->gib_second;
 
@@ -88,8 +90,8 @@ uint64_t price_cost(const struct price *price, const struct usage_total *total)
 
 const char *price_text(uint64_t billionths, char out[PRICE_TEXT_MAX])
 {
-	int n = snprintf(out, PRICE_TEXT_MAX, "%llu.%09llu", (unsigned long long)(billionths / UNIT),
-		(unsigned long long)(billionths % UNIT));
+	int n = snprintf(out, PRICE_TEXT_MAX, "%llu.%09llu",
+		(unsigned long long)(billionths / UNIT), (unsigned long long)(billionths % UNIT));
 
 	while (out[n - 1] == '0' && out[n - 3] != '.')
 		out[--n] = '\0';

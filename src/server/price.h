@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * price.h: what usage costs. Prices are in billionths of the currency, so that sums are exact; cost is too.
+ * price.h: what usage costs. Prices are in billionths of the currency, so that sums are exact;
+ * cost is too.
  *
  *	server:
  *	  currency: EUR

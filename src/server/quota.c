@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "server/clock.h"
 #include "server/settings.h"
+#include "server/table.h"
 #include "server/tenant.h"
 
 #define NONE   UINT64_MAX
@@ -24,8 +24,10 @@ const char *const quota_names[QUOTA_COUNT] = {
 };
 
 static const char *const migrations[] = {
-	"CREATE TABLE quota_holds (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, cells INTEGER NOT NULL,"
-	" cpu_millis INTEGER NOT NULL, memory INTEGER NOT NULL, storage INTEGER NOT NULL) WITHOUT ROWID;",
+	"CREATE TABLE quota_holds (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, cells INTEGER NOT "
+	"NULL,"
+	" cpu_millis INTEGER NOT NULL, memory INTEGER NOT NULL, storage INTEGER NOT NULL) WITHOUT "
+	"ROWID;",
 	NULL,
 };
 const struct db_module quota_module = {.name = "quota", .migrations = migrations};
@@ -76,7 +78,10 @@ static struct party *party_of(struct quota *q, const char *name)
 		return NULL;
 	(void)snprintf(p->name, sizeof p->name, "%s", name);
 	HASH_ADD_STR(q->parties, name, p);
-	return p;
+	if (table_has(p))
+		return p;
+	free(p);
+	return NULL;
 }
 
 static const struct quota_limits *limits_of(const struct quota *q, const struct party *p)
@@ -90,12 +95,12 @@ static int load_limits(struct quota *q, struct cell_config *cfg)
 		"server.quotas.memory", "server.quotas.storage", "server.quotas.streams",
 		"server.quotas.execs_per_minute"};
 	const struct node *tenants = setting(cfg, "server.tenants");
-	struct party *p, *next;
+	struct party *p;
 
 	for (int i = 0; i < QUOTA_COUNT; i++)
 		q->limits.of[i] = setting_number(cfg, keys[i], NONE);
-	HASH_ITER(hh, q->parties, p, next)
-	p->has_limits = false;
+	for (p = q->parties; p; p = p->hh.next)
+		p->has_limits = false;
 	for (size_t i = 0; tenants && i < tenants->n_items; i++) {
 		p = party_of(q, tenants->items[i]->key);
 		if (!p)
@@ -122,13 +127,13 @@ void quota_free(struct quota *q)
 
 	if (!q)
 		return;
-	HASH_ITER(hh, q->parties, p, next_p)
-	{
+	for (p = q->parties; p; p = next_p) {
+		next_p = p->hh.next;
 		HASH_DEL(q->parties, p);
 		free(p);
 	}
-	HASH_ITER(hh, q->holds, h, next_h)
-	{
+	for (h = q->holds; h; h = next_h) {
+		next_h = h->hh.next;
 		HASH_DEL(q->holds, h);
 		free(h);
 	}
@@ -154,7 +159,10 @@ static int load_hold(const struct db_row *row, void *user)
 		p->used[i] += h->amounts[i];
 	}
 	HASH_ADD_STR(q->holds, id, h);
-	return 0;
+	if (table_has(h))
+		return 0;
+	free(h);
+	return -ENOMEM;
 }
 
 static void freep(struct quota **q)
@@ -207,9 +215,10 @@ static struct quota_verdict judge(const struct quota *q, const struct party *p,
 static int save_hold(struct quota *q, const char *id, const char *tenant,
 	const uint64_t amounts[QUOTA_HELD], struct cell_error *err)
 {
-	return db_run(q->db, err, "INSERT OR REPLACE INTO quota_holds VALUES (?,?,?,?,?,?)", "ssiiii", id,
-		tenant, (int64_t)amounts[QUOTA_CELLS], (int64_t)amounts[QUOTA_CPU_MILLIS],
-		(int64_t)amounts[QUOTA_MEMORY_BYTES], (int64_t)amounts[QUOTA_STORAGE_BYTES]);
+	return db_run(q->db, err, "INSERT OR REPLACE INTO quota_holds VALUES (?,?,?,?,?,?)",
+		"ssiiii", id, tenant, (int64_t)amounts[QUOTA_CELLS],
+		(int64_t)amounts[QUOTA_CPU_MILLIS], (int64_t)amounts[QUOTA_MEMORY_BYTES],
+		(int64_t)amounts[QUOTA_STORAGE_BYTES]);
 }
 
 static int hold(struct quota *q, const char *id, const char *tenant,
@@ -229,21 +238,29 @@ static int hold(struct quota *q, const char *id, const char *tenant,
 		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "counting what '%.60s' holds", id);
 	}
 	if (!is_new && strcmp(h->tenant, tenant) != 0)
-		return cell_fail(err, CELL_EEXISTS, EEXIST, "'%.60s' is held by another tenant", id);
+		return cell_fail(err, CELL_EEXISTS, EEXIST, "'%.60s' is held by another tenant",
+			id);
 	*ret = judge(q, p, amounts, is_new ? nothing : h->amounts);
+	if (is_new && ret->is_allowed) {
+		(void)snprintf(h->id, sizeof h->id, "%s", id);
+		(void)snprintf(h->tenant, sizeof h->tenant, "%s", tenant);
+		HASH_ADD_STR(q->holds, id, h);
+		if (!table_has(h)) {
+			free(h);
+			return cell_fail(err, CELL_ENOSPACE, ENOMEM, "counting what '%.60s' holds",
+				id);
+		}
+	}
 	int r = ret->is_allowed ? save_hold(q, id, tenant, amounts, err) : 0;
 	if (r < 0 || !ret->is_allowed) {
+		if (is_new && ret->is_allowed)
+			HASH_DEL(q->holds, h);
 		free(is_new ? h : NULL);
 		return r < 0 ? r : 0;
 	}
 	for (int i = 0; i < QUOTA_HELD; i++) {
 		p->used[i] += amounts[i] - h->amounts[i];
 		h->amounts[i] = amounts[i];
-	}
-	if (is_new) {
-		(void)snprintf(h->id, sizeof h->id, "%s", id);
-		(void)snprintf(h->tenant, sizeof h->tenant, "%s", tenant);
-		HASH_ADD_STR(q->holds, id, h);
 	}
 	return 0;
 }
@@ -255,8 +272,9 @@ int quota_hold(struct quota *q, const char *id, const char *tenant,
 		return cell_fail(err, CELL_EINVAL, 0, "'%.60s' is too long an id", id);
 	for (int i = 0; i < QUOTA_HELD; i++)
 		if (amounts[i] > INT64_MAX / 4)
-			return cell_fail(err, CELL_EINVAL, 0, "%s: %" PRIu64 " is too much for anybody",
-				quota_names[i], amounts[i]);
+			return cell_fail(err, CELL_EINVAL, 0,
+				"%s: %" PRIu64 " is too much for anybody", quota_names[i],
+				amounts[i]);
 	(void)pthread_mutex_lock(&q->lock);
 	int r = hold(q, id, tenant, amounts, ret, err);
 	(void)pthread_mutex_unlock(&q->lock);
@@ -302,7 +320,8 @@ int quota_each(struct quota *q, quota_hold_fn fn, void *user, struct cell_error 
 {
 	struct each e = {fn, user};
 
-	return db_each(q->db, call_each, &e, err, "SELECT id, tenant FROM quota_holds ORDER BY id", "");
+	return db_each(q->db, call_each, &e, err, "SELECT id, tenant FROM quota_holds ORDER BY id",
+		"");
 }
 
 struct quota_verdict quota_exec(struct quota *q, const char *tenant, int64_t monotonic_ns)
@@ -375,11 +394,12 @@ void quota_used(struct quota *q, const char *tenant, struct quota_limits *ret_li
 int quota_fail(const struct quota_verdict *v, const char *tenant, struct cell_error *err)
 {
 	int r = cell_fail(err, CELL_ELIMIT, 0,
-		"the tenant '%.60s' may have %" PRIu64 " of '%s' and uses %" PRIu64 "; this asks for %" PRIu64,
+		"the tenant '%.60s' may have %" PRIu64 " of '%s' and uses %" PRIu64
+		"; this asks for %" PRIu64,
 		tenant, v->limit, quota_names[v->kind], v->used, v->asked);
 
 	if (v->retry_after_ms)
 		return cell_error_hint(err, r, "try again in %" PRIu64 " ms", v->retry_after_ms);
-	return cell_error_hint(err, r, "end something first, or raise server.tenants.%.40s.%s", tenant,
-		quota_names[v->kind]);
+	return cell_error_hint(err, r, "end something first, or raise server.tenants.%.40s.%s",
+		tenant, quota_names[v->kind]);
 }

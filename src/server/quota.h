@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota.h: how much a tenant may. Sessions hold cells, CPU, memory and storage; holds are in the database, so that a server that
- * starts knows them. Execs a minute are a bucket that fills steadily; streams are counted in memory.
+ * quota.h: how much a tenant may. Sessions hold cells, CPU, memory and storage; holds are in the
+ * database, so that a server that starts knows them. Execs a minute are a bucket that fills
+ * steadily; streams are counted in memory.
  *
  *	server:
- *	  quotas: {cells: 50, cpus: 16, memory: 32g, storage: 100g, execs_per_minute: 600, streams: 200}   # each tenant
+ *	  quotas: {cells: 50, cpus: 16, memory: 32g, storage: 100g, execs_per_minute: 600,
+ *	  streams: 200} # each tenant
  *	  tenants:
- *	    acme: {cells: 500}                                                                              # over that
+ *	    acme: {cells: 500} # over that
  *
  * What is not set is not limited. Thread-safe.
  */
@@ -46,14 +48,15 @@ struct quota_verdict {
 int quota_fail(const struct quota_verdict *v, const char *tenant, struct cell_error *err);
 
 struct quota;
-/* Reads the limits, makes its table and counts what is held. cfg may be NULL: no limits. db is borrowed. */
+/* Reads the limits, makes its table and counts what is held. cfg may be NULL: no limits. db is
+ * borrowed. */
 int quota_new(struct cell_config *cfg, struct db *db, struct quota **ret, struct cell_error *err);
 void quota_free(struct quota *q);
 /* Other limits from now on. */
 int quota_reload(struct quota *q, struct cell_config *cfg, struct cell_error *err);
 
-/* A session takes all of it or nothing. amounts: QUOTA_CELLS .. QUOTA_STORAGE_BYTES. The same id again changes what it holds. 0 also when
- * refused: look at the verdict. */
+/* A session takes all of it or nothing. amounts: QUOTA_CELLS .. QUOTA_STORAGE_BYTES. The same id
+ * again changes what it holds. 0 also when refused: look at the verdict. */
 int quota_hold(struct quota *q, const char *id, const char *tenant,
 	const uint64_t amounts[QUOTA_HELD], struct quota_verdict *ret, struct cell_error *err);
 /* The session is gone; nothing to do when it holds nothing. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * redact.c: see redact.h. One pass over the text. At each word: is it a name that says secret, followed by a value? Does it
- * look like a credential by itself? What is recognised is replaced up to where its value ends.
+ * redact.c: see redact.h. One pass over the text. At each word: is it a name that says secret,
+ * followed by a value? Does it look like a credential by itself? What is recognised is replaced
+ * up to where its value ends.
  */
 #include "server/redact.h"
 
@@ -74,8 +75,8 @@ static bool is_name_byte(char c)
 /* Headers whose whole value is the secret, blanks and all. */
 static bool is_header(const char *name)
 {
-	static const char *const names[] = {"authorization", "proxy_authorization", "cookie", "set_cookie",
-		"x_api_key", "x_auth_token"};
+	static const char *const names[] = {"authorization", "proxy_authorization", "cookie",
+		"set_cookie", "x_api_key", "x_auth_token"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (!strcasecmp(names[i], name))
@@ -120,7 +121,8 @@ static const char *value_end(const char *p, bool is_header, char outer)
 		return p; /* the closing quote stays */
 	}
 	if (is_header)
-		return p + (outer ? strcspn(p, (char[]){outer, '\n', '\r', 0}) : strcspn(p, "\"'\r\n"));
+		return p +
+		       (outer ? strcspn(p, (char[]){outer, '\n', '\r', 0}) : strcspn(p, "\"'\r\n"));
 	return p + strcspn(p, " \t\r\n&;,\"')}]|<>");
 }
 
@@ -152,7 +154,8 @@ static void hide(struct scan *s, const char *from, const char *to)
 /* "user:password" after -u: only the password goes. */
 static bool take_user(struct scan *s, const char *name, size_t n)
 {
-	bool is_flag = (n == 2 && !strncmp(name, "-u", 2)) || (n == 6 && !strncmp(name, "--user", 6));
+	bool is_flag =
+		(n == 2 && !strncmp(name, "-u", 2)) || (n == 6 && !strncmp(name, "--user", 6));
 
 	if (!is_flag || (name[n] != ' ' && name[n] != '='))
 		return false;
@@ -237,27 +240,10 @@ static const struct {
 	const char *begin;
 	size_t min;
 } forms[] = {
-	{"cell_", 5 + 12 + 1 + 52},
-	{"ghp_", 30},
-	{"gho_", 30},
-	{"ghs_", 30},
-	{"ghu_", 30},
-	{"github_pat_", 40},
-	{"glpat-", 20},
-	{"sk-", 20},
-	{"sk_live_", 20},
-	{"rk_live_", 20},
-	{"xoxb-", 20},
-	{"xoxp-", 20},
-	{"xoxa-", 20},
-	{"AKIA", 20},
-	{"ASIA", 20},
-	{"AIza", 35},
-	{"npm_", 30},
-	{"hf_", 30},
-	{"dckr_pat_", 20},
-	{"pypi-", 40},
-	{"SG.", 40},
+	{"cell_", 5 + 12 + 1 + 52}, {"ghp_", 30}, {"gho_", 30}, {"ghs_", 30}, {"ghu_", 30},
+	{"github_pat_", 40}, {"glpat-", 20}, {"sk-", 20}, {"sk_live_", 20}, {"rk_live_", 20},
+	{"xoxb-", 20}, {"xoxp-", 20}, {"xoxa-", 20}, {"AKIA", 20}, {"ASIA", 20}, {"AIza", 35},
+	{"npm_", 30}, {"hf_", 30}, {"dckr_pat_", 20}, {"pypi-", 40}, {"SG.", 40},
 	{"eyJ", 40}, /* a JWT */
 };
 
@@ -409,8 +395,7 @@ static int redact_array(struct redact *r, json_t *array)
 	json_t *item;
 	size_t i;
 
-	json_array_foreach(array, i, item)
-	{
+	json_array_foreach (array, i, item) {
 		const char *text = json_string_value(item);
 		int x = 0;
 		bool next = text && hides_next(text);
@@ -443,7 +428,8 @@ static int redact_object(struct redact *r, json_t *object)
 
 		if (is_scalar && !json_is_null(item) && !json_is_boolean(item) &&
 			is_secret_name(name, strlen(name), &is_head))
-			x = json_object_set_new(object, name, json_string(REDACTED)) < 0 ? -ENOMEM : 0;
+			x = json_object_set_new(object, name, json_string(REDACTED)) < 0 ? -ENOMEM
+											 : 0;
 		else
 			x = redact_json(r, item);
 		if (x < 0)

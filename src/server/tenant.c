@@ -21,7 +21,8 @@ int tenant_check_name(const char *name, struct cell_error *err)
 		return 0;
 	return cell_error_hint(err,
 		cell_fail(err, CELL_EINVAL, 0, "'%.80s' cannot be the name of a tenant", name),
-		"a-z 0-9 . _ -, beginning with a letter or digit, at most %d long", TENANT_NAME_MAX - 1);
+		"a-z 0-9 . _ -, beginning with a letter or digit, at most %d long",
+		TENANT_NAME_MAX - 1);
 }
 
 int tenant_ensure(struct db *db, const char *name, int64_t now_ns, struct cell_error *err)
@@ -29,8 +30,8 @@ int tenant_ensure(struct db *db, const char *name, int64_t now_ns, struct cell_e
 	int r = tenant_check_name(name, err);
 
 	if (r == 0)
-		r = db_run(db, err, "INSERT OR IGNORE INTO tenants (name, created) VALUES (?, ?)", "si",
-			name, now_ns);
+		r = db_run(db, err, "INSERT OR IGNORE INTO tenants (name, created) VALUES (?, ?)",
+			"si", name, now_ns);
 	return r < 0 ? r : 0;
 }
 
@@ -58,8 +59,8 @@ static int fail_unknown(const char *name, struct cell_error *err)
 
 int tenant_find(struct db *db, const char *name, struct tenant *ret, struct cell_error *err)
 {
-	int r = db_each(db, take_one, ret, err, "SELECT name, created, disabled FROM tenants WHERE name=?",
-		"s", name);
+	int r = db_each(db, take_one, ret, err,
+		"SELECT name, created, disabled FROM tenants WHERE name=?", "s", name);
 
 	if (r == 0)
 		return fail_unknown(name, err);
@@ -94,6 +95,6 @@ int tenant_each(struct db *db, tenant_fn fn, void *user, struct cell_error *err)
 {
 	struct walk w = {fn, user};
 
-	return db_each(db, take_each, &w, err, "SELECT name, created, disabled FROM tenants ORDER BY name",
-		"");
+	return db_each(db, take_each, &w, err,
+		"SELECT name, created, disabled FROM tenants ORDER BY name", "");
 }

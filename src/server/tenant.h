@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tenant.h: the parties that share a server. A tenant sees its own sessions and nothing else. One appears with its first
- * token; "default" is there always.
+ * tenant.h: the parties that share a server. A tenant sees its own sessions and nothing else. One
+ * appears with its first token; "default" is there always.
  */
 #pragma once
 #include <stdbool.h>

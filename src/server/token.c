@@ -2,12 +2,10 @@
 /* token.c: see token.h. */
 #include "server/token.h"
 
-#include <openssl/crypto.h>
-#include <openssl/rand.h>
-#include <openssl/sha.h>
 #include <string.h>
 
 #include "server/clock.h"
+#include "server/hash.h"
 
 #define USED_STEP_NS (60 * NS_PER_S) /* last_used is written at most so often */
 
@@ -17,7 +15,8 @@ static const char *const roles[] = {
 
 static const char *const migrations[] = {
 	"CREATE TABLE tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL, tenant TEXT NOT NULL,"
-	" role TEXT NOT NULL, label TEXT NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL,"
+	" role TEXT NOT NULL, label TEXT NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT "
+	"NULL,"
 	" revoked INTEGER NOT NULL DEFAULT 0, last_used INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
 	"CREATE INDEX tokens_by_tenant ON tokens (tenant);",
 	NULL,
@@ -56,7 +55,7 @@ static void spell(const uint8_t *bytes, size_t n_letters, char *out)
 
 struct secret {
 	char id[TOKEN_ID_LEN + 1];
-	uint8_t hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 };
 
 static int make(struct secret *s, char ret_text[TOKEN_TEXT_MAX])
@@ -65,14 +64,14 @@ static int make(struct secret *s, char ret_text[TOKEN_TEXT_MAX])
 	uint8_t id[8], secret[33];
 	char text[TOKEN_SECRET_LEN + 1];
 
-	if (RAND_bytes(id, sizeof id) != 1 || RAND_priv_bytes(secret, sizeof secret) != 1)
+	if (hash_random(id, sizeof id) < 0 || hash_random(secret, sizeof secret) < 0)
 		return -EIO;
 	spell(id, TOKEN_ID_LEN, s->id);
 	spell(secret, TOKEN_SECRET_LEN, text);
-	(void)SHA256((const uint8_t *)text, TOKEN_SECRET_LEN, s->hash);
+	hash_sha256(text, TOKEN_SECRET_LEN, s->hash);
 	(void)snprintf(ret_text, TOKEN_TEXT_MAX, TOKEN_PREFIX "%s_%s", s->id, text);
-	OPENSSL_cleanse(secret, sizeof secret);
-	OPENSSL_cleanse(text, sizeof text);
+	explicit_bzero(secret, sizeof secret);
+	explicit_bzero(text, sizeof text);
 	return 0;
 }
 
@@ -84,26 +83,29 @@ static int check_label(const char *label, struct cell_error *err)
 	for (const char *p = label; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			return cell_error_hint(err,
-				cell_fail(err, CELL_EINVAL, 0, "the label has a control character in it"),
+				cell_fail(err, CELL_EINVAL, 0,
+					"the label has a control character in it"),
 				"write plain text");
 	return 0;
 }
 
-static int insert(struct db *db, const struct token *t, const struct secret *s, struct cell_error *err)
+static int insert(struct db *db, const struct token *t, const struct secret *s,
+	struct cell_error *err)
 {
 	int r = tenant_ensure(db, t->tenant, t->created_ns, err);
 
 	if (r == 0)
 		r = db_run(db, err,
-			"INSERT INTO tokens (id, hash, tenant, role, label, created, expires) VALUES "
+			"INSERT INTO tokens (id, hash, tenant, role, label, created, expires) "
+			"VALUES "
 			"(?,?,?,?,?,?,?)",
-			"sbsssii", s->id, s->hash, sizeof s->hash, t->tenant, token_role_name(t->role),
-			t->label, t->created_ns, t->expires_ns);
+			"sbsssii", s->id, s->hash, sizeof s->hash, t->tenant,
+			token_role_name(t->role), t->label, t->created_ns, t->expires_ns);
 	return r < 0 ? r : 0;
 }
 
-int token_create(struct db *db, const struct token_spec *spec, int64_t now_ns,
-	struct token *ret, char ret_text[TOKEN_TEXT_MAX], struct cell_error *err)
+int token_create(struct db *db, const struct token_spec *spec, int64_t now_ns, struct token *ret,
+	char ret_text[TOKEN_TEXT_MAX], struct cell_error *err)
 {
 	const char *tenant = spec->tenant ? spec->tenant : TENANT_DEFAULT;
 	const char *label = spec->label ? spec->label : "";
@@ -116,7 +118,8 @@ int token_create(struct db *db, const struct token_spec *spec, int64_t now_ns,
 	if (r < 0)
 		return r;
 	if (t.expires_ns && t.expires_ns <= now_ns)
-		return cell_error_hint(err, cell_fail(err, CELL_EINVAL, 0, "the token would have expired already"),
+		return cell_error_hint(err,
+			cell_fail(err, CELL_EINVAL, 0, "the token would have expired already"),
 			"give a time to come");
 	if (make(&s, ret_text) < 0)
 		return cell_fail(err, CELL_EBACKEND, EIO, "making a token: no random bytes");
@@ -127,7 +130,7 @@ int token_create(struct db *db, const struct token_spec *spec, int64_t now_ns,
 	if (r == 0)
 		r = db_end(db, insert(db, &t, &s, err), err);
 	if (r < 0) {
-		OPENSSL_cleanse(ret_text, TOKEN_TEXT_MAX);
+		explicit_bzero(ret_text, TOKEN_TEXT_MAX);
 		return r;
 	}
 	*ret = t;
@@ -137,13 +140,15 @@ int token_create(struct db *db, const struct token_spec *spec, int64_t now_ns,
 int token_revoke(struct db *db, const char *id, int64_t now_ns, struct cell_error *err)
 {
 	int r = db_run(db, err,
-		"UPDATE tokens SET revoked = CASE revoked WHEN 0 THEN ? ELSE revoked END WHERE id=?", "is",
-		now_ns, id);
+		"UPDATE tokens SET revoked = CASE revoked WHEN 0 THEN ? ELSE revoked END WHERE "
+		"id=?",
+		"is", now_ns, id);
 
 	if (r == 0)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no token '%.40s'", id),
-			"`cell token ls` lists them; the id is what stands between the underscores");
+			"`cell token ls` lists them; the id is what stands between the "
+			"underscores");
 	return r < 0 ? r : 0;
 }
 
@@ -192,12 +197,13 @@ int token_each(struct db *db, const char *tenant, token_fn fn, void *user, struc
 		return db_each(db, take_each, &w, err,
 			"SELECT " COLUMNS " FROM tokens WHERE tenant=? ORDER BY created, id", "s",
 			tenant);
-	return db_each(db, take_each, &w, err, "SELECT " COLUMNS " FROM tokens ORDER BY created, id", "");
+	return db_each(db, take_each, &w, err,
+		"SELECT " COLUMNS " FROM tokens ORDER BY created, id", "");
 }
 
 struct lookup {
 	struct token token;
-	uint8_t hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 	bool is_there, is_tenant_disabled;
 };
 
@@ -215,8 +221,8 @@ static int take_lookup(const struct db_row *row, void *user)
 	return 0;
 }
 
-/* cell_<id>_<secret>, of the right letters; the parts are copied. What is no token becomes one that cannot exist, so that it is looked up
- * and compared all the same. */
+/* cell_<id>_<secret>, of the right letters; the parts are copied. What is no token becomes one
+ * that cannot exist, so that it is looked up and compared all the same. */
 static bool split(const char *text, char id[TOKEN_ID_LEN + 1], char secret[TOKEN_SECRET_LEN + 1])
 {
 	size_t prefix = sizeof TOKEN_PREFIX - 1;
@@ -239,13 +245,13 @@ static bool split(const char *text, char id[TOKEN_ID_LEN + 1], char secret[TOKEN
 /* Hashes are compared, so neither length nor place of a difference shows. */
 static bool is_configured(const char *text, const char *configured)
 {
-	uint8_t a[SHA256_DIGEST_LENGTH], b[SHA256_DIGEST_LENGTH];
+	uint8_t a[HASH_BYTES], b[HASH_BYTES];
 
 	if (!configured || !*configured)
 		return false;
-	(void)SHA256((const uint8_t *)text, strlen(text), a);
-	(void)SHA256((const uint8_t *)configured, strlen(configured), b);
-	return CRYPTO_memcmp(a, b, sizeof a) == 0;
+	hash_sha256(text, strlen(text), a);
+	hash_sha256(configured, strlen(configured), b);
+	return hash_is_equal(a, b, sizeof a);
 }
 
 static void remember_use(struct db *db, const struct token *t, int64_t now_ns)
@@ -261,27 +267,31 @@ int token_check(struct db *db, const char *text, const char *configured, int64_t
 	struct token *ret, struct cell_error *err)
 {
 	char id[TOKEN_ID_LEN + 1], secret[TOKEN_SECRET_LEN + 1];
-	uint8_t hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 	struct lookup l = {0};
 
 	if (is_configured(text, configured)) {
-		*ret = (struct token){.id = TOKEN_ID_CONFIG, .tenant = TENANT_DEFAULT, .role = TOKEN_ADMIN};
+		*ret = (struct token){
+			.id = TOKEN_ID_CONFIG, .tenant = TENANT_DEFAULT, .role = TOKEN_ADMIN};
 		return 0;
 	}
 	bool is_one = split(text, id, secret);
 	int r = db_each(db, take_lookup, &l, err,
-		"SELECT k.id, k.tenant, k.role, k.label, k.created, k.expires, k.revoked, k.last_used, "
-		"k.hash, COALESCE(t.disabled, 1) FROM tokens k LEFT JOIN tenants t ON t.name = k.tenant "
+		"SELECT k.id, k.tenant, k.role, k.label, k.created, k.expires, k.revoked, "
+		"k.last_used, "
+		"k.hash, COALESCE(t.disabled, 1) FROM tokens k LEFT JOIN tenants t ON t.name = "
+		"k.tenant "
 		"WHERE k.id=?",
 		"s", id);
 	if (r < 0) {
-		OPENSSL_cleanse(secret, sizeof secret);
+		explicit_bzero(secret, sizeof secret);
 		return r;
 	}
-	(void)SHA256((const uint8_t *)secret, TOKEN_SECRET_LEN, hash);
-	OPENSSL_cleanse(secret, sizeof secret);
-	bool is_same = CRYPTO_memcmp(hash, l.hash, sizeof hash) == 0;
-	bool is_good = is_one && l.is_there && is_same && !l.token.revoked_ns && !l.is_tenant_disabled &&
+	hash_sha256(secret, TOKEN_SECRET_LEN, hash);
+	explicit_bzero(secret, sizeof secret);
+	bool is_same = hash_is_equal(hash, l.hash, sizeof hash);
+	bool is_good = is_one && l.is_there && is_same && !l.token.revoked_ns &&
+		       !l.is_tenant_disabled &&
 		       (!l.token.expires_ns || now_ns < l.token.expires_ns);
 	if (!is_good)
 		return cell_error_hint(err,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token.h: who may. A token reads cell_<id>_<secret>: 12 and 52 letters of a-z2-7. Only the SHA-256 of the secret is
- * kept. The secret is 256 random bits, not a password: nobody can try them out, so a slow hash would protect nothing and cost each
- * request its time. Comparing takes the same time whatever differs, and an id that does not exist costs the same work.
+ * token.h: who may. A token reads cell_<id>_<secret>: 12 and 52 letters of a-z2-7. Only the
+ * SHA-256 of the secret is kept. The secret is 256 random bits, not a password: nobody can try
+ * them out, so a slow hash would protect nothing and cost each request its time. Comparing takes
+ * the same time whatever differs, and an id that does not exist costs the same work.
  *
  * Nothing is cached: a token revoked by another process is refused at once.
  */
@@ -56,7 +57,8 @@ typedef int (*token_fn)(const struct token *t, void *user);
 /* tenant NULL: all. */
 int token_each(struct db *db, const char *tenant, token_fn fn, void *user, struct cell_error *err);
 
-/* Whose is it? CELL_EDENIED for anything that is no valid token, always with the same words; the API makes 401 of it. `configured` is
- * auth_token of the configuration (admin of the default tenant), or NULL. */
+/* Whose is it? CELL_EDENIED for anything that is no valid token, always with the same words; the
+ * API makes 401 of it. `configured` is auth_token of the configuration (admin of the default
+ * tenant), or NULL. */
 int token_check(struct db *db, const char *text, const char *configured, int64_t now_ns,
 	struct token *ret, struct cell_error *err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c: contexts, spans and the queue; see trace.h. The body that is sent is trace_export.c's. */
+/* trace.c: contexts, spans and the queue; see trace.h. The body that is sent is trace_export.c's.
+ * */
 #include "server/trace.h"
 
 #include <errno.h>
-#include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/clock.h"
+#include "server/hash.h"
 #include "server/trace_queue.h"
 
 static int hex_of(char c)
@@ -48,15 +49,9 @@ int trace_parse(const char *text, size_t len, struct trace_context *ret)
 	return 0;
 }
 
-static void write_hex(const uint8_t *p, size_t n, char *out)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)snprintf(out + 2 * i, 3, "%02x", p[i]);
-}
-
 const char *trace_id_text(const struct trace_context *c, char out[33])
 {
-	write_hex(c->trace_id, 16, out);
+	hash_hex(c->trace_id, 16, out);
 	return out;
 }
 
@@ -64,8 +59,8 @@ const char *trace_format(const struct trace_context *c, char out[TRACEPARENT_MAX
 {
 	char trace[33], span[17];
 
-	write_hex(c->trace_id, 16, trace);
-	write_hex(c->span_id, 8, span);
+	hash_hex(c->trace_id, 16, trace);
+	hash_hex(c->span_id, 8, span);
 	(void)snprintf(out, TRACEPARENT_MAX, "00-%s-%s-%02x", trace, span, (unsigned)c->is_sampled);
 	return out;
 }
@@ -100,7 +95,7 @@ void tracer_free(struct tracer *t)
 /* Random and never all zero. */
 static void make_id(uint8_t *out, size_t n)
 {
-	if (RAND_bytes(out, (int)n) != 1) {
+	if (hash_random(out, n) < 0) {
 		int64_t now = clock_unix_ns(); /* unique enough: no secret depends on it */
 		memcpy(out, &now, n < sizeof now ? n : sizeof now);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace.h: W3C trace context, spans, and their export as OTLP/HTTP JSON. A span is memory of its owner until it ends; ended spans
- * wait in a bounded queue and are dropped, and counted, when nobody takes them.
+ * trace.h: W3C trace context, spans, and their export as OTLP/HTTP JSON. A span is memory of its
+ * owner until it ends; ended spans wait in a bounded queue and are dropped, and counted, when
+ * nobody takes them.
  *
  *	server:
  *	  tracing: {endpoint: "http://127.0.0.1:4318/v1/traces", service: cell, sample: 100}
@@ -30,7 +31,8 @@ struct trace_context {
 	uint8_t span_id[8];
 	bool is_sampled;
 };
-/* Strict: version 00 exactly, a later version by its beginning, ff never; lower case hex, ids not all zero. -EINVAL. */
+/* Strict: version 00 exactly, a later version by its beginning, ff never; lower case hex, ids not
+ * all zero. -EINVAL. */
 int trace_parse(const char *text, size_t len, struct trace_context *ret);
 const char *trace_format(const struct trace_context *c, char out[TRACEPARENT_MAX]);
 /* The trace id in hex. */
@@ -64,7 +66,8 @@ struct tracer;
 int tracer_new(const char *service, unsigned sample, size_t queue, struct tracer **ret);
 void tracer_free(struct tracer *t);
 
-/* Begin: within `parent`, or a new trace when NULL. t may be NULL: ids are made, nothing is kept. */
+/* Begin: within `parent`, or a new trace when NULL. t may be NULL: ids are made, nothing is kept.
+ * */
 void trace_begin(struct tracer *t, const struct trace_context *parent, enum trace_kind kind,
 	const char *name, struct trace_span *ret);
 void trace_set(struct trace_span *s, const char *key, const char *value); /* NULL value: nothing */
@@ -77,8 +80,8 @@ struct trace_counts {
 };
 void tracer_counts(struct tracer *t, struct trace_counts *ret);
 
-/* Take up to TRACE_BATCH spans out of the queue as the body of a POST. How many; 0: nothing to send. The batch is the caller's to send: tell
- * how it went with tracer_sent(). */
+/* Take up to TRACE_BATCH spans out of the queue as the body of a POST. How many; 0: nothing to
+ * send. The batch is the caller's to send: tell how it went with tracer_sent(). */
 int tracer_take(struct tracer *t, struct buf *ret_body);
 void tracer_sent(struct tracer *t, unsigned n, bool is_ok);
 /* Send it as application/json; 0, or negative when it was not taken. */

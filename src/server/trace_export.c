@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_export.c: spans as the JSON of OTLP/HTTP (opentelemetry-proto, trace service): ids are hex, 64-bit numbers are texts. */
+/* trace_export.c: spans as the JSON of OTLP/HTTP (opentelemetry-proto, trace service): ids are
+ * hex, 64-bit numbers are texts. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "server/hash.h"
 #include "server/trace_queue.h"
 
 static json_t *hex(const uint8_t *p, size_t n)
 {
 	char text[33];
 
-	for (size_t i = 0; i < n; i++)
-		(void)snprintf(text + 2 * i, 3, "%02x", p[i]);
+	hash_hex(p, n, text);
 	return json_string(text);
 }
 
@@ -33,7 +34,7 @@ static json_t *text_of(const char *s)
 	if (j)
 		return j;
 	size_t n = 0;
-	for (; s[n] && n < sizeof clean - 1; n++)
+	for (; n < sizeof clean - 1 && s[n]; n++)
 		clean[n] = (char)((s[n] & 0x80) ? '?' : s[n]);
 	clean[n] = '\0';
 	return json_string(clean);
@@ -60,10 +61,10 @@ static json_t *span_json(const struct trace_span *s)
 {
 	static const uint8_t none[8];
 	json_t *j = json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:{s:i}}", "traceId",
-		hex(s->context.trace_id, 16), "spanId", hex(s->context.span_id, 8), "name", text_of(s->name),
-		"kind", (int)s->kind, "startTimeUnixNano", number(s->start_ns), "endTimeUnixNano",
-		number(s->end_ns), "attributes", attributes_of(s), "droppedAttributesCount",
-		(int)s->n_dropped, "status", "code", s->is_error ? 2 : 0);
+		hex(s->context.trace_id, 16), "spanId", hex(s->context.span_id, 8), "name",
+		text_of(s->name), "kind", (int)s->kind, "startTimeUnixNano", number(s->start_ns),
+		"endTimeUnixNano", number(s->end_ns), "attributes", attributes_of(s),
+		"droppedAttributesCount", (int)s->n_dropped, "status", "code", s->is_error ? 2 : 0);
 
 	if (j && memcmp(s->parent_id, none, sizeof none) != 0 &&
 		json_object_set_new(j, "parentSpanId", hex(s->parent_id, 8)) < 0) {
@@ -81,10 +82,12 @@ static int add(const char *p, size_t n, void *user)
 /* Takes the list of spans over. */
 static int write_body(const char *service, json_t *spans, struct buf *out)
 {
-	json_t *body = json_pack("{s:[{s:{s:[{s:s, s:{s:s}}, {s:s, s:{s:s}}]}, s:[{s:{s:s, s:s}, s:o}]}]}",
-		"resourceSpans", "resource", "attributes", "key", "service.name", "value", "stringValue",
-		service, "key", "service.version", "value", "stringValue", CELL_VERSION, "scopeSpans",
-		"scope", "name", "cell", "version", CELL_VERSION, "spans", spans);
+	json_t *body =
+		json_pack("{s:[{s:{s:[{s:s, s:{s:s}}, {s:s, s:{s:s}}]}, s:[{s:{s:s, s:s}, s:o}]}]}",
+			"resourceSpans", "resource", "attributes", "key", "service.name", "value",
+			"stringValue", service, "key", "service.version", "value", "stringValue",
+			CELL_VERSION, "scopeSpans", "scope", "name", "cell", "version",
+			CELL_VERSION, "spans", spans);
 	size_t before = out->len;
 	int r = body && json_dump_callback(body, add, out, JSON_COMPACT) == 0 ? 0 : -ENOMEM;
 

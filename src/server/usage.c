@@ -4,21 +4,23 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "server/clock.h"
+#include "server/table.h"
 
 #define NAME_BYTES 64
 #define HOUR_S	   3600
 
 static const char *const migrations[] = {
 	"CREATE TABLE usage (hour INTEGER NOT NULL, tenant TEXT NOT NULL, session TEXT NOT NULL,"
-	" backend TEXT NOT NULL, operation TEXT NOT NULL, count INTEGER NOT NULL, errors INTEGER NOT NULL,"
+	" backend TEXT NOT NULL, operation TEXT NOT NULL, count INTEGER NOT NULL, errors INTEGER "
+	"NOT NULL,"
 	" sessions INTEGER NOT NULL, wall_us INTEGER NOT NULL, cpu_us INTEGER NOT NULL,"
 	" mib_ms INTEGER NOT NULL, bytes_in INTEGER NOT NULL, bytes_out INTEGER NOT NULL,"
 	" latency BLOB NOT NULL,"
 	" PRIMARY KEY (hour, tenant, session, backend, operation)) WITHOUT ROWID;"
-	"CREATE TABLE usage_counted (one INTEGER PRIMARY KEY CHECK (one = 1), audit_seq INTEGER NOT NULL);"
+	"CREATE TABLE usage_counted (one INTEGER PRIMARY KEY CHECK (one = 1), audit_seq INTEGER "
+	"NOT NULL);"
 	"INSERT INTO usage_counted VALUES (1, 0);",
 	NULL,
 };
@@ -67,8 +69,8 @@ static void forget_pending(struct usage *u)
 {
 	struct pending *p, *next;
 
-	HASH_ITER(hh, u->pending, p, next)
-	{
+	for (p = u->pending; p; p = next) {
+		next = p->hh.next;
 		HASH_DEL(u->pending, p);
 		free(p);
 	}
@@ -105,7 +107,10 @@ static struct pending *find(struct usage *u, const struct name *name)
 		return NULL;
 	p->name = *name;
 	HASH_ADD(hh, u->pending, name, sizeof p->name, p);
-	return p;
+	if (table_has(p))
+		return p;
+	free(p);
+	return NULL;
 }
 
 static void sum(struct pending *p, const struct usage_sample *s)
@@ -147,7 +152,8 @@ static int write_row(struct usage *u, struct pending *p, struct cell_error *err)
 	auto_buf struct buf packed = BUF_INIT(8192);
 
 	int r = db_each(u->db, take_old, &old, err,
-		"SELECT latency FROM usage WHERE hour=? AND tenant=? AND session=? AND backend=? AND "
+		"SELECT latency FROM usage WHERE hour=? AND tenant=? AND session=? AND backend=? "
+		"AND "
 		"operation=?",
 		"issss", n->hour, n->tenant, n->session, n->backend, n->operation);
 	if (r < 0)
@@ -177,8 +183,8 @@ static int write_all(struct usage *u, struct cell_error *err)
 	struct pending *p, *next;
 	int r = 0;
 
-	HASH_ITER(hh, u->pending, p, next)
-	{
+	for (p = u->pending; p; p = next) {
+		next = p->hh.next;
 		r = write_row(u, p, err);
 		if (r < 0)
 			return r;
@@ -262,11 +268,11 @@ static int recover(json_t *record, const char *line, size_t len, void *user)
 	(void)line;
 	(void)len;
 	if (json_unpack(record,
-		    "{s:I, s:s, s:s, s?s, s?s, s?s, s:{s:b, s:I, s:I, s:I, s:I, s:I, s?s}}", "seq", &seq,
-		    "time", &when, "action", &action, "tenant", &key.tenant, "session", &key.session,
-		    "backend", &key.backend, "usage", "error", &is_error, "wall_us", &wall, "cpu_us", &cpu,
-		    "mib_ms", &memory, "bytes_in", &in, "bytes_out", &out, "operation",
-		    &key.operation) < 0 ||
+		    "{s:I, s:s, s:s, s?s, s?s, s?s, s:{s:b, s:I, s:I, s:I, s:I, s:I, s?s}}", "seq",
+		    &seq, "time", &when, "action", &action, "tenant", &key.tenant, "session",
+		    &key.session, "backend", &key.backend, "usage", "error", &is_error, "wall_us",
+		    &wall, "cpu_us", &cpu, "mib_ms", &memory, "bytes_in", &in, "bytes_out", &out,
+		    "operation", &key.operation) < 0 ||
 		clock_parse(when, &ns) < 0)
 		return 0;
 	if (!key.operation)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage.h: who used how much. Counted in memory by hour, tenant, session, back end and operation, added to the database by
- * usage_flush() (each second, say) and at once for a session that ends.
+ * usage.h: who used how much. Counted in memory by hour, tenant, session, back end and operation,
+ * added to the database by usage_flush() (each second, say) and at once for a session that ends.
  *
- * Exact across a kill -9 when samples come with the audit record they belong to (server/ledger.h): the database
- * knows up to which record it has counted, and usage_recover() counts the rest from the log.
+ * Exact across a kill -9 when samples come with the audit record they belong to
+ * (server/ledger.h): the database knows up to which record it has counted, and usage_recover()
+ * counts the rest from the log.
  *
  * Thread-safe.
  */

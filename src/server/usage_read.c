@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage_read.c: adding up what the database holds. Rows come sorted by the name asked for and, within it, by back end, because prices are
- * a back end's.
+ * usage_read.c: adding up what the database holds. Rows come sorted by the name asked for and,
+ * within it, by back end, because prices are a back end's.
  */
 #include <string.h>
 
@@ -87,9 +87,9 @@ static int take_row(const struct db_row *row, void *user)
 	return 0;
 }
 
-#define COLUMNS                                                                           \
-	"count, errors, sessions, wall_us, cpu_us, mib_ms, bytes_in, bytes_out, latency " \
-	"FROM usage WHERE hour >= ? AND hour < ? AND tenant GLOB ? AND session GLOB ? AND "   \
+#define COLUMNS                                                                             \
+	"count, errors, sessions, wall_us, cpu_us, mib_ms, bytes_in, bytes_out, latency "   \
+	"FROM usage WHERE hour >= ? AND hour < ? AND tenant GLOB ? AND session GLOB ? AND " \
 	"backend GLOB ? AND operation GLOB ? ORDER BY "
 
 static const char *const selects[] = {
@@ -125,9 +125,15 @@ int usage_read(struct db *db, const struct usage_query *query, const struct pric
 	struct reading g = {.prices = prices, .fn = fn, .user = user};
 	char tenant[512], session[512], backend[512], operation[512];
 	int64_t since = query->since_ns / NS_PER_S / HOUR_S;
-	int64_t until = query->until_ns ? (query->until_ns / NS_PER_S + HOUR_S - 1) / HOUR_S : INT64_MAX;
+	int64_t until =
+		query->until_ns ? (query->until_ns / NS_PER_S + HOUR_S - 1) / HOUR_S : INT64_MAX;
 
-	int r = db_each(db, take_row, &g, err, selects[query->by], "iissss", since, until,
+	int64_t has_table = 0;
+	int r = db_number(db, &has_table, err,
+		"SELECT count(*) FROM sqlite_master WHERE type='table' AND name='usage'", "");
+	if (r < 0 || !has_table) /* nothing has been counted here yet */
+		return r;
+	r = db_each(db, take_row, &g, err, selects[query->by], "iissss", since, until,
 		glob(query->tenant, tenant), glob(query->session, session),
 		glob(query->backend, backend), glob(query->operation, operation));
 	if (r == -ENOMEM)
@@ -137,5 +143,6 @@ int usage_read(struct db *db, const struct usage_query *query, const struct pric
 
 int usage_forget(struct db *db, int64_t before_ns, struct cell_error *err)
 {
-	return db_run(db, err, "DELETE FROM usage WHERE hour < ?", "i", before_ns / NS_PER_S / HOUR_S);
+	return db_run(db, err, "DELETE FROM usage WHERE hour < ?", "i",
+		before_ns / NS_PER_S / HOUR_S);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zone.c: see zone.h. The table of changes covers the past and some years to come; behind its end the footer's rule goes on, e.g.
- * "CET-1CEST,M3.5.0,M10.5.0/3". Of a version 1 file, which has no footer, the last offset stays.
+ * zone.c: see zone.h. The table of changes covers the past and some years to come; behind its end
+ * the footer's rule goes on, e.g. "CET-1CEST,M3.5.0,M10.5.0/3". Of a version 1 file, which has no
+ * footer, the last offset stays.
  */
 #include "server/zone.h"
 
@@ -20,7 +21,12 @@
 
 /* A day of the year and a time: when one half of the rule begins. */
 struct rule_day {
-	enum { DAY_NONE, DAY_JULIAN, DAY_ZERO, DAY_MONTH } kind;
+	enum {
+		DAY_NONE,
+		DAY_JULIAN,
+		DAY_ZERO,
+		DAY_MONTH
+	} kind;
 	int day, week, month;
 	int32_t time_s; /* local, may be negative or beyond a day */
 };
@@ -194,7 +200,8 @@ static int32_t rule_offset(const struct rule *rule, int64_t unix_s)
 	clock_split(unix_s + rule->std, &date);
 	int64_t start = day_in(&rule->start, date.year) - rule->std;
 	int64_t end = day_in(&rule->end, date.year) - rule->dst;
-	bool is_dst = start < end ? unix_s >= start && unix_s < end : unix_s >= start || unix_s < end;
+	bool is_dst =
+		start < end ? unix_s >= start && unix_s < end : unix_s >= start || unix_s < end;
 	return is_dst ? rule->dst : rule->std;
 }
 
@@ -217,7 +224,8 @@ int32_t zone_offset(const struct zone *z, int64_t unix_s)
 	return low ? z->offset[low - 1] : z->before;
 }
 
-/* The moment in (from, to] at which the offset stops being what it is at `from`; nothing else changes in between. */
+/* The moment in (from, to] at which the offset stops being what it is at `from`; nothing else
+ * changes in between. */
 static int64_t change_within(const struct zone *z, int64_t from, int64_t to)
 {
 	int32_t before = zone_offset(z, from);
@@ -234,7 +242,8 @@ static int64_t change_within(const struct zone *z, int64_t from, int64_t to)
 
 int zone_moments(const struct zone *z, int64_t local_s, int64_t ret[2])
 {
-	/* No place is further than a day from UTC, and no two changes are that near to each other. */
+	/* No place is further than a day from UTC, and no two changes are that near to each
+	 * other. */
 	int32_t early = zone_offset(z, local_s - DAY_S), late = zone_offset(z, local_s + DAY_S);
 	int64_t a = local_s - early, b = local_s - late;
 	int n = 0;
@@ -367,7 +376,8 @@ int zone_parse(const void *bytes, size_t len, struct zone **ret)
 /* Europe/Berlin, Etc/GMT+5: no way out of the directory. */
 static bool is_zone_name(const char *name)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-/");
+	size_t n =
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-/");
 
 	return n && n < 64 && !name[n] && name[0] != '/' && !strstr(name, "//");
 }
@@ -377,7 +387,8 @@ static int read_file(const char *name, struct buf *out)
 	const char *top = getenv("TZDIR");
 	char path[512];
 
-	int n = snprintf(path, sizeof path, "%s/%s", top && *top ? top : "/usr/share/zoneinfo", name);
+	int n = snprintf(path, sizeof path, "%s/%s", top && *top ? top : "/usr/share/zoneinfo",
+		name);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return -ENAMETOOLONG;
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -387,8 +398,8 @@ static int read_file(const char *name, struct buf *out)
 		int r = buf_reserve(out, 4096);
 		if (r < 0)
 			return r;
-		ssize_t got = read(fd, out->data + out->len, out->cap - out->len < 4096 ? out->cap - out->len
-										       : 4096);
+		ssize_t got = read(fd, out->data + out->len,
+			out->cap - out->len < 4096 ? out->cap - out->len : 4096);
 		if (got <= 0)
 			return got < 0 ? -errno : 0;
 		out->len += (size_t)got;
@@ -409,16 +420,19 @@ int zone_open(const char *name, struct zone **ret, struct cell_error *err)
 		return open_utc(ret, err);
 	if (!is_zone_name(name))
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "'%.80s' cannot be the name of a time zone", name),
+			cell_fail(err, CELL_EINVAL, 0, "'%.80s' cannot be the name of a time zone",
+				name),
 			"for example: UTC or Europe/Berlin");
 	int r = read_file(name, &file);
 	if (r == -ENOENT || r == -EISDIR)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no time zone '%.80s' here", name),
+			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no time zone '%.80s' here",
+				name),
 			"/usr/share/zoneinfo has them; is tzdata installed?");
 	if (r == 0)
 		r = zone_parse(file.data, file.len, ret);
 	if (r == -EINVAL)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "the file of the time zone '%.80s' is none", name);
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"the file of the time zone '%.80s' is none", name);
 	return r < 0 ? cell_fail_errno(err, -r, "reading the time zone '%.80s'", name) : 0;
 }

@@ -10,7 +10,7 @@ import pytest
 from conftest import CELL, TOP
 
 VERBS = ["run", "create", "exec", "attach", "logs", "ps", "signal", "shell", "cp", "file", "ls", "inspect", "rm",
-    "prune", "backends", "doctor", "config", "version"]
+    "prune", "backends", "doctor", "config", "token", "audit", "usage", "version"]
 FILE_VERBS = ["read", "write", "append", "ls", "stat", "mkdir", "mv", "rm", "glob", "grep", "edit", "watch"]
 
 
@@ -21,7 +21,8 @@ def test_help_lists_every_verb(cell):
             assert re.search(rf"^\s+{verb}\b", text, re.M), f"{verb} is not in cell {' '.join(args)}"
 
 
-@pytest.mark.parametrize("verb", VERBS + [f"file {v}" for v in FILE_VERBS] + ["config check", "config show"])
+@pytest.mark.parametrize("verb", VERBS + [f"file {v}" for v in FILE_VERBS] + ["config check", "config show",
+    "token create", "token ls", "token revoke", "audit tail", "audit query", "audit export", "audit verify"])
 def test_each_verb_has_help_with_examples(cell, verb):
     words = verb.split()
     text = cell.ok(*words, "--help").text

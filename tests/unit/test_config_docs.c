@@ -55,6 +55,18 @@ static void add_type(struct buf *out, const struct config_key *key)
 		ASSERT_OK(buf_addf(out, ", beginning with `%s`", key->prefix));
 }
 
+/* What a record may hold: one line each below its key. */
+static void add_fields(struct buf *out, const struct config_key *key)
+{
+	const char *part = key->type == KEY_TABLE ? ".NAME" : "[]";
+
+	for (const struct config_key *f = key->fields; f && f->path; f++) {
+		ASSERT_OK(buf_addf(out, "| `%s%s.%s` | ", key->path, part, f->path));
+		add_type(out, f);
+		ASSERT_OK(buf_addf(out, " |  | %s |\n", f->doc));
+	}
+}
+
 static void add_keys(struct buf *out)
 {
 	ASSERT_OK(buf_addz(out, "| key | value | also written | meaning |\n|---|---|---|---|\n"));
@@ -70,6 +82,7 @@ static void add_keys(struct buf *out)
 		if (key->unserved)
 			ASSERT_OK(buf_addf(out, " (needs %s: not in this build)", key->unserved));
 		ASSERT_OK(buf_addz(out, " |\n"));
+		add_fields(out, key);
 	}
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <openssl/sha.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -7,8 +6,8 @@
 #include "server/audit.h"
 #include "server/audit_file.h"
 
-#define DIR_  scratch_path("audit")
-#define KEY_  scratch_path("audit.key")
+#define DIR_ scratch_path("audit")
+#define KEY_ scratch_path("audit.key")
 
 static struct audit *open_log(uint64_t file_bytes, uint64_t keep_bytes)
 {
@@ -141,7 +140,8 @@ TEST(a_record_is_json_with_the_hash_over_its_own_bytes)
 	ASSERT_STR(json_string_value(json_object_get(record, "hash")), hash);
 	ASSERT_STR(json_string_value(json_object_get(record, "prev")), AUDIT_NO_HASH);
 	ASSERT_STR(json_string_value(json_object_get(record, "action")), "file.write");
-	ASSERT_STR(json_string_value(json_object_get(json_object_get(record, "decision"), "rule")), "default");
+	ASSERT_STR(json_string_value(json_object_get(json_object_get(record, "decision"), "rule")),
+		"default");
 	ASSERT_EQ(strlen(json_string_value(json_object_get(record, "time"))), 30);
 	json_decref(record);
 }
@@ -164,7 +164,8 @@ TEST(changing_any_byte_of_a_record_is_found)
 		store(file_at(1), copy, len);
 		copy[i] ^= 1;
 		struct audit_verdict v = verify(false);
-		/* The very last newline is the beginning of a torn record: the head says what is missing. */
+		/* The very last newline is the beginning of a torn record: the head says what is
+		 * missing. */
 		CHECK_(*v.reason, "byte %zu of line %llu: not found", i, (unsigned long long)line);
 		if (i + 1 < len)
 			CHECK_(v.line == line, "byte %zu: line %llu, not %llu (%s)", i,
@@ -447,8 +448,8 @@ TEST(a_writer_killed_at_any_moment_leaves_a_log_that_verifies)
 		if (stat(DIR_, &st) < 0 || stat(KEY_, &st) < 0)
 			continue;
 		struct audit_verdict v = verify(false);
-		CHECK_(!*v.reason, "round %d: %s:%llu %s", round, v.file, (unsigned long long)v.line,
-			v.reason);
+		CHECK_(!*v.reason, "round %d: %s:%llu %s", round, v.file,
+			(unsigned long long)v.line, v.reason);
 	}
 	audit_free(open_log(3000, 9000));
 	ASSERT_STR(verify(false).reason, "");
@@ -471,7 +472,8 @@ TEST(verifying_beside_a_writer_finds_nothing_wrong)
 		struct audit_verdict v = verify(false);
 		if (*v.reason)
 			(void)kill(pid, SIGKILL);
-		CHECK_(!*v.reason, "round %d: %s:%llu %s", i, v.file, (unsigned long long)v.line, v.reason);
+		CHECK_(!*v.reason, "round %d: %s:%llu %s", i, v.file, (unsigned long long)v.line,
+			v.reason);
 	}
 	ASSERT_OK(kill(pid, SIGKILL));
 	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
@@ -560,10 +562,10 @@ TEST(a_query_finds_what_matches_over_all_files)
 /* What OCSF 1.3 requires of an event of each class. */
 static void has_shape(const char *action, int class, int activity, const char *const *needs)
 {
-	json_t *record = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:{s:[s,s], s:s}, s:s}", "seq", 1,
-		"time", "2026-01-31T13:05:59.123456789Z", "kind", "result", "action", action, "actor", "abc",
-		"session", "s1", "exec", "e1", "details", "argv", "ls", "-l", "path", "a/b.txt", "hash",
-		"00ff");
+	json_t *record = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:{s:[s,s], s:s}, s:s}",
+		"seq", 1, "time", "2026-01-31T13:05:59.123456789Z", "kind", "result", "action",
+		action, "actor", "abc", "session", "s1", "exec", "e1", "details", "argv", "ls",
+		"-l", "path", "a/b.txt", "hash", "00ff");
 	json_t *e = audit_to_ocsf(record);
 
 	ASSERT(e);
@@ -576,7 +578,8 @@ static void has_shape(const char *action, int class, int activity, const char *c
 	ASSERT(json_integer_value(json_object_get(e, "severity_id")) > 0);
 	json_t *metadata = json_object_get(e, "metadata");
 	ASSERT(json_is_string(json_object_get(metadata, "version")));
-	ASSERT_STR(json_string_value(json_object_get(json_object_get(metadata, "product"), "vendor_name")),
+	ASSERT_STR(json_string_value(json_object_get(json_object_get(metadata, "product"),
+			   "vendor_name")),
 		"Cell");
 	for (; *needs; needs++)
 		CHECK_(json_object_get(e, *needs), "%s has no %s", action, *needs);

@@ -54,7 +54,8 @@ TEST(a_stronger_layer_adds_tenants_and_replaces_rules)
 	CHECK_(config_read_variables(cfg, list, &err) == 0, "%s", err.msg);
 	const struct node *tenants = setting(cfg, "server.tenants");
 	ASSERT_EQ(tenants->n_items, 2);
-	ASSERT(node_get(tenants, "acme") && node_get(tenants, "gamma") && !node_get(tenants, "beta"));
+	ASSERT(node_get(tenants, "acme") && node_get(tenants, "gamma") &&
+		!node_get(tenants, "beta"));
 	ASSERT_EQ(setting(cfg, "server.policy.rules")->n_items, 1);
 	cell_config_free(cfg);
 }

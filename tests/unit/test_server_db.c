@@ -23,8 +23,8 @@ static int collect(const struct db_row *row, void *user)
 	size_t len;
 	const char *blob = db_blob(row, 2, &len);
 
-	(void)snprintf((char *)user + strlen(user), 200 - strlen(user), "%s=%lld:%.*s;", db_text(row, 0),
-		(long long)db_int(row, 1), (int)len, blob ? blob : "");
+	(void)snprintf((char *)user + strlen(user), 200 - strlen(user), "%s=%lld:%.*s;",
+		db_text(row, 0), (long long)db_int(row, 1), (int)len, blob ? blob : "");
 	return 0;
 }
 
@@ -34,7 +34,9 @@ TEST(what_is_written_is_read_back_after_the_file_was_closed)
 	char text[200] = "";
 	struct cell_error err = {0};
 
-	ASSERT_EQ(db_run(db, &err, "INSERT INTO t VALUES (?,?,?)", "sib", "a", INT64_MIN, "xyz", (size_t)3), 1);
+	ASSERT_EQ(db_run(db, &err, "INSERT INTO t VALUES (?,?,?)", "sib", "a", INT64_MIN, "xyz",
+			  (size_t)3),
+		1);
 	ASSERT_EQ(db_run(db, &err, "INSERT INTO t VALUES (?,?,?)", "sin", "b", INT64_C(7)), 1);
 	db_free(db);
 	ASSERT_OK(db_open(scratch_path("x.db"), &db, &err));
@@ -96,7 +98,8 @@ TEST(a_migration_that_fails_leaves_nothing)
 	struct cell_error err = {0};
 
 	ASSERT(db_migrate(db, &module, &err) < 0);
-	ASSERT_OK(db_number(db, &n, &err, "SELECT count(*) FROM sqlite_master WHERE name='ok'", ""));
+	ASSERT_OK(db_number(db, &n, &err, "SELECT count(*) FROM sqlite_master WHERE name='ok'",
+		""));
 	ASSERT_EQ(n, 0);
 	db_free(db);
 }
@@ -165,8 +168,8 @@ TEST(a_full_disk_is_no_space_and_it_goes_on_afterwards)
 
 	ASSERT_OK(db_script(db, "PRAGMA max_page_count=20", &err));
 	for (int i = 0; i < 10 && r >= 0; i++)
-		r = db_run(db, &err, "INSERT INTO t VALUES (?,1,?)", "sb", (char[]){(char)('a' + i), 0}, big,
-			sizeof big);
+		r = db_run(db, &err, "INSERT INTO t VALUES (?,1,?)", "sb",
+			(char[]){(char)('a' + i), 0}, big, sizeof big);
 	ASSERT_ERR(r, -ENOSPC);
 	ASSERT_EQ(err.code, CELL_ENOSPACE);
 	ASSERT_OK(db_script(db, "PRAGMA max_page_count=2000", &err));
@@ -194,7 +197,8 @@ TEST(a_damaged_file_is_refused_with_what_to_do)
 	ASSERT_EQ(err.code, CELL_EINTERNAL);
 	ASSERT_HAS(err.msg, "damaged");
 	ASSERT_HAS(err.hint, ".recover");
-	scratch_write(scratch_path("y.db"), "this is no database, however long it may be, and it is long");
+	scratch_write(scratch_path("y.db"),
+		"this is no database, however long it may be, and it is long");
 	ASSERT(db_open(scratch_path("y.db"), &db, &err) < 0);
 	ASSERT_HAS(err.msg, "damaged");
 }

@@ -10,8 +10,8 @@ struct fake {
 	char asked[2000];
 };
 
-static int call(const struct guard_settings *g, const char *body, size_t len, int *ret_status, struct buf *ret_body,
-	void *user, struct cell_error *err)
+static int call(const struct guard_settings *g, const char *body, size_t len, int *ret_status,
+	struct buf *ret_body, void *user, struct cell_error *err)
 {
 	struct fake *f = user;
 
@@ -37,8 +37,10 @@ static struct guard_settings *settings(const char *text)
 
 static struct policy_decision ask(struct fake *f)
 {
-	struct guard_settings *g = settings("server: {guard: {url: 'https://guard/x', timeout: 500ms, token: t}}");
-	struct policy_request q = {.tenant = "acme", .action = "exec.start",
+	struct guard_settings *g =
+		settings("server: {guard: {url: 'https://guard/x', timeout: 500ms, token: t}}");
+	struct policy_request q = {.tenant = "acme",
+		.action = "exec.start",
 		.argv = (const char *const[]){"ls", "-l", NULL}};
 	struct policy_decision d = {POLICY_ASK, "rule 2", ""};
 
@@ -50,7 +52,8 @@ static struct policy_decision ask(struct fake *f)
 
 TEST(the_guards_word_counts)
 {
-	struct fake f = {.status = 200, .answer = "{\"decision\":\"allow\",\"reason\":\"fine\\n\"}"};
+	struct fake f = {
+		.status = 200, .answer = "{\"decision\":\"allow\",\"reason\":\"fine\\n\"}"};
 	struct policy_decision d = ask(&f);
 
 	ASSERT_EQ(d.effect, POLICY_ALLOW);
@@ -71,11 +74,13 @@ TEST(whatever_is_not_a_clear_yes_is_no)
 	static const struct {
 		int result, status;
 		const char *answer;
-	} cases[] = {{-1, 0, ""}, {0, 500, "{\"decision\":\"allow\"}"}, {0, 302, "{\"decision\":\"allow\"}"},
-		{0, 204, ""}, {0, 200, ""}, {0, 200, "allow"}, {0, 200, "\"allow\""}, {0, 200, "{}"},
-		{0, 200, "{\"decision\":true}"}, {0, 200, "{\"decision\":\"ALLOW\"}"},
+	} cases[] = {{-1, 0, ""}, {0, 500, "{\"decision\":\"allow\"}"},
+		{0, 302, "{\"decision\":\"allow\"}"}, {0, 204, ""}, {0, 200, ""}, {0, 200, "allow"},
+		{0, 200, "\"allow\""}, {0, 200, "{}"}, {0, 200, "{\"decision\":true}"},
+		{0, 200, "{\"decision\":\"ALLOW\"}"},
 		{0, 200, "{\"decision\":\"allow\",\"decision\":\"allow\"}"},
-		{0, 200, "{\"decision\":\"allow\"} trailing"}, {0, 200, "{\"decision\":\"allow\",\"reason\":1}"},
+		{0, 200, "{\"decision\":\"allow\"} trailing"},
+		{0, 200, "{\"decision\":\"allow\",\"reason\":1}"},
 		{0, 200, "[{\"decision\":\"allow\"}]"}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -87,7 +92,8 @@ TEST(whatever_is_not_a_clear_yes_is_no)
 
 TEST(who_is_asked_is_configured)
 {
-	struct policy_decision allow = {POLICY_ALLOW, "", ""}, deny = {POLICY_DENY, "", ""}, may = {POLICY_ASK, "", ""};
+	struct policy_decision allow = {POLICY_ALLOW, "", ""}, deny = {POLICY_DENY, "", ""},
+			       may = {POLICY_ASK, "", ""};
 	struct guard_settings *g = settings("server: {guard: {url: 'http://g'}}");
 
 	ASSERT(guard_is_asked(g, &may) && !guard_is_asked(g, &allow) && !guard_is_asked(g, &deny));
@@ -107,7 +113,8 @@ TEST(who_is_asked_is_configured)
 
 TEST(a_request_that_is_no_text_is_denied)
 {
-	struct guard_settings *g = settings("server: {guard: {url: 'https://guard/x', timeout: 500ms}}");
+	struct guard_settings *g =
+		settings("server: {guard: {url: 'https://guard/x', timeout: 500ms}}");
 	struct policy_request q = {.shell = "\xff\xfe"};
 	struct policy_decision d = {POLICY_ASK, "x", ""};
 	struct fake f = {.status = 200, .answer = "{\"decision\":\"allow\"}"};

@@ -27,7 +27,8 @@ TEST(quantiles_are_near_the_true_ones)
 		histogram_add(&h, i);
 	for (unsigned q = 10; q <= 1000; q += 10) {
 		uint64_t want = (uint64_t)q * 10, is = histogram_quantile(&h, q);
-		CHECK_(is >= want && is <= want + want / 8 + 1, "%u: %llu", q, (unsigned long long)is);
+		CHECK_(is >= want && is <= want + want / 8 + 1, "%u: %llu", q,
+			(unsigned long long)is);
 	}
 	ASSERT_EQ(histogram_quantile(&h, 1000), 10000);
 	ASSERT_EQ(h.sum_us, 50005000);

@@ -21,9 +21,14 @@ TEST(one_call_writes_counts_and_measures)
 	ASSERT_OK(usage_new(db, &u, &err));
 	ASSERT_OK(metrics_new(families, &m));
 	struct ledger l = {a, u, m};
-	struct usage_sample sample = {.wall_us = 1500, .cpu_us = 700, .bytes_in = 1, .bytes_out = 2};
-	struct audit_event e = {.action = "exec.start", .tenant = "acme", .backend = "jail", .session = "s1",
-		.usage = &sample, .operation = "exec"};
+	struct usage_sample sample = {
+		.wall_us = 1500, .cpu_us = 700, .bytes_in = 1, .bytes_out = 2};
+	struct audit_event e = {.action = "exec.start",
+		.tenant = "acme",
+		.backend = "jail",
+		.session = "s1",
+		.usage = &sample,
+		.operation = "exec"};
 	struct audit_event first = e;
 	first.usage = NULL;
 	ASSERT_OK(ledger_intent(&l, &first, &err));
@@ -35,8 +40,10 @@ TEST(one_call_writes_counts_and_measures)
 	ASSERT_OK(db_number(db, &n, &err, "SELECT audit_seq FROM usage_counted", ""));
 	ASSERT_EQ(n, 2);
 	ASSERT_OK(metrics_text(m, &text));
-	ASSERT_HAS(buf_str(&text), "cell_operations_total{tenant=\"acme\",backend=\"jail\",operation=\"exec\",result=\"ok\"} 1");
-	ASSERT_HAS(buf_str(&text), "cell_cpu_seconds_total{tenant=\"acme\",backend=\"jail\"} 0.000700");
+	ASSERT_HAS(buf_str(&text), "cell_operations_total{tenant=\"acme\",backend=\"jail\","
+				   "operation=\"exec\",result=\"ok\"} 1");
+	ASSERT_HAS(buf_str(&text),
+		"cell_cpu_seconds_total{tenant=\"acme\",backend=\"jail\"} 0.000700");
 	ASSERT_HAS(buf_str(&text), "direction=\"out\"} 2");
 	buf_done(&text);
 	metrics_free(m);

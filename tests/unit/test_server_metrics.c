@@ -36,9 +36,11 @@ TEST(values_appear_with_their_labels)
 	metrics_set(m, 1, NULL, -7);
 	metrics_add(m, 3, NULL, 1500000);
 	const char *text = text_of(m);
-	ASSERT_HAS(text, "# HELP a_total Things.\n# TYPE a_total counter\na_total{who=\"me\",what=\"that\"} 5\n");
+	ASSERT_HAS(text, "# HELP a_total Things.\n# TYPE a_total "
+			 "counter\na_total{who=\"me\",what=\"that\"} 5\n");
 	ASSERT_HAS(text, "# TYPE b gauge\nb -7\n");
-	ASSERT_HAS(text, "# HELP d_seconds_total Sum\\nof \\\\ times.\n# TYPE d_seconds_total counter\nd_seconds_total 1.500000\n");
+	ASSERT_HAS(text, "# HELP d_seconds_total Sum\\nof \\\\ times.\n# TYPE d_seconds_total "
+			 "counter\nd_seconds_total 1.500000\n");
 	ASSERT_HAS(text, "cell_build_info{version=");
 	ASSERT_HAS(text, "process_open_fds ");
 	ASSERT_HAS(text, "process_start_time_seconds 1");
@@ -56,7 +58,8 @@ TEST(a_histogram_counts_upwards_to_all)
 	ASSERT_HAS(text, "c_seconds_bucket{x=\"y\",le=\"0.00025\"} 1\n");
 	ASSERT_HAS(text, "c_seconds_bucket{x=\"y\",le=\"0.001\"} 2\n");
 	ASSERT_HAS(text, "c_seconds_bucket{x=\"y\",le=\"600\"} 2\n");
-	ASSERT_HAS(text, "c_seconds_bucket{x=\"y\",le=\"+Inf\"} 3\nc_seconds_sum{x=\"y\"} 4000.001100\nc_seconds_count{x=\"y\"} 3\n");
+	ASSERT_HAS(text, "c_seconds_bucket{x=\"y\",le=\"+Inf\"} 3\nc_seconds_sum{x=\"y\"} "
+			 "4000.001100\nc_seconds_count{x=\"y\"} 3\n");
 	metrics_free(m);
 }
 

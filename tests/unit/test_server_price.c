@@ -29,8 +29,13 @@ TEST(a_price_is_that_of_the_back_end_or_of_all_others)
 
 TEST(cost_is_exact_and_rounds_up)
 {
-	struct price p = {.cpu_second = 10000, .gib_second = 2000, .session = 500000000, .gib_egress = 50000000};
-	struct usage_total t = {.cpu_us = 2500000, .mib_ms = 512 * 10000, .sessions = 3,
+	struct price p = {.cpu_second = 10000,
+		.gib_second = 2000,
+		.session = 500000000,
+		.gib_egress = 50000000};
+	struct usage_total t = {.cpu_us = 2500000,
+		.mib_ms = 512 * 10000,
+		.sessions = 3,
 		.bytes_out = UINT64_C(2) << 30};
 
 	/* 25000 + 5 GiB-seconds * 2000 + 1.5e9 + 1e8 */
@@ -56,8 +61,12 @@ TEST(a_price_that_is_none_is_refused_with_its_place)
 	refuses("server:\n  prices:\n    jail: {cpu_second: cheap}\n",
 		"cell.yaml:3:24: 'cpu_second' takes a price, not 'cheap'", NULL);
 	refuses("server:\n  prices:\n    jail: {cpu_secnd: 1}\n",
-		"cell.yaml:3:12: 'server.prices' has no field 'cpu_secnd'", "did you mean 'cpu_second'?");
-	refuses("server:\n  prices: [1]\n", "cell.yaml:2:11: 'server.prices' takes a mapping of names to mappings, not a list", NULL);
+		"cell.yaml:3:12: 'server.prices' has no field 'cpu_secnd'",
+		"did you mean 'cpu_second'?");
+	refuses("server:\n  prices: [1]\n",
+		"cell.yaml:2:11: 'server.prices' takes a mapping of names to mappings, not a list",
+		NULL);
 	refuses("server:\n  prices: {jail: 1}\n",
-		"cell.yaml:2:18: 'server.prices': an entry is a number; it should be a mapping", NULL);
+		"cell.yaml:2:18: 'server.prices': an entry is a number; it should be a mapping",
+		NULL);
 }

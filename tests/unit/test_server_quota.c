@@ -4,9 +4,10 @@
 #include "server/clock.h"
 #include "server/quota.h"
 
-static const char text[] = "server:\n"
-			   "  quotas: {cells: 2, cpus: 4, memory: 1g, streams: 2, execs_per_minute: 60}\n"
-			   "  tenants: {acme: {cells: 3, execs_per_minute: 120}}\n";
+static const char text[] =
+	"server:\n"
+	"  quotas: {cells: 2, cpus: 4, memory: 1g, streams: 2, execs_per_minute: 60}\n"
+	"  tenants: {acme: {cells: 3, execs_per_minute: 120}}\n";
 
 static struct quota *make(struct db *db)
 {
@@ -19,7 +20,8 @@ static struct quota *make(struct db *db)
 	return q;
 }
 
-static struct quota_verdict hold(struct quota *q, const char *id, const char *tenant, uint64_t cpus, uint64_t mib)
+static struct quota_verdict hold(struct quota *q, const char *id, const char *tenant, uint64_t cpus,
+	uint64_t mib)
 {
 	uint64_t amounts[QUOTA_HELD] = {1, cpus * 1000, mib << 20, 0};
 	struct quota_verdict v;

@@ -14,7 +14,8 @@ static void becomes(const char *text, const char *want)
 TEST(values_under_a_secret_name_go)
 {
 	becomes("PASSWORD=hunter2 ls", "PASSWORD=*** ls");
-	becomes("export AWS_SECRET_ACCESS_KEY='a b c'; ls", "export AWS_SECRET_ACCESS_KEY='***'; ls");
+	becomes("export AWS_SECRET_ACCESS_KEY='a b c'; ls",
+		"export AWS_SECRET_ACCESS_KEY='***'; ls");
 	becomes("x --password=abc -v", "x --password=*** -v");
 	becomes("x --api-key abc -v", "x --api-key *** -v");
 	becomes("x --token \"a b\" -v", "x --token \"***\" -v");
@@ -35,8 +36,10 @@ TEST(credentials_are_known_by_their_form)
 	becomes("git clone https://ghp_0123456789abcdefghijklmnopqrstuvwxyz@github.com/x",
 		"git clone https://***@github.com/x");
 	becomes("AKIAIOSFODNN7EXAMPLE", "***");
-	becomes("t cell_abcdefghijkl_abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrst t", "t *** t");
-	becomes("a -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- b", "a *** b");
+	becomes("t cell_abcdefghijkl_abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrst t",
+		"t *** t");
+	becomes("a -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- b",
+		"a *** b");
 	becomes("-----BEGIN PRIVATE KEY-----\nabc", "***");
 }
 
@@ -44,7 +47,8 @@ TEST(ordinary_commands_stay_as_they_are)
 {
 	static const char *const texts[] = {"ls -l /tmp", "python3 -c 'print(1)'", "echo a=b c:d",
 		"git log --author=me", "make token_test", "a basic idea", "http://host:80/x@y",
-		"grep -n password file", "cat --show-ends x", "", "-", "--", "a --", "=", ":", "x=\xff\xfe"};
+		"grep -n password file", "cat --show-ends x", "", "-", "--", "a --", "=", ":",
+		"x=\xff\xfe"};
 
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		becomes(texts[i], texts[i]);
@@ -52,9 +56,9 @@ TEST(ordinary_commands_stay_as_they_are)
 
 TEST(json_is_redacted_by_name_by_form_and_as_an_argv)
 {
-	json_t *v = json_pack("{s:s, s:{s:s, s:s}, s:[s,s,s,s,s,s], s:i, s:b}", "password", "x", "env", "A",
-		"b", "GITHUB_TOKEN", "y", "argv", "tool", "--token", "zzz", "--user", "me:pw", "a=b",
-		"secret", 42, "has_token", 1);
+	json_t *v = json_pack("{s:s, s:{s:s, s:s}, s:[s,s,s,s,s,s], s:i, s:b}", "password", "x",
+		"env", "A", "b", "GITHUB_TOKEN", "y", "argv", "tool", "--token", "zzz", "--user",
+		"me:pw", "a=b", "secret", 42, "has_token", 1);
 	char *text;
 
 	ASSERT_OK(redact_json(NULL, v));

@@ -42,7 +42,11 @@ TEST(a_token_is_good_for_its_tenant_and_role)
 {
 	struct db *db = fresh();
 	char text[TOKEN_TEXT_MAX];
-	struct token t = make(db, (struct token_spec){.tenant = "acme", .role = TOKEN_USER, .label = "ci"}, text), got;
+	struct token t = make(db,
+			     (struct token_spec){
+				     .tenant = "acme", .role = TOKEN_USER, .label = "ci"},
+			     text),
+		     got;
 	struct cell_error err = {0};
 
 	ASSERT_EQ(strlen(text), TOKEN_TEXT_MAX - 1);
@@ -86,7 +90,8 @@ TEST(anything_else_is_refused_in_the_same_words)
 		other[i] = other[i] == 'a' ? 'b' : 'a';
 		CHECK_(!is_valid(db, other, NOW), "byte %zu", i);
 	}
-	static const char *const bad[] = {"", "x", "cell_", "cell_aaaaaaaaaaaa_", "Bearer x", "cell__"};
+	static const char *const bad[] = {
+		"", "x", "cell_", "cell_aaaaaaaaaaaa_", "Bearer x", "cell__"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		ASSERT(!is_valid(db, bad[i], NOW));
 	(void)snprintf(other, sizeof other, "%sx", text);
@@ -101,7 +106,8 @@ TEST(expired_revoked_and_disabled_tokens_are_refused)
 	struct db *db = fresh();
 	char text[TOKEN_TEXT_MAX];
 	struct cell_error err = {0};
-	struct token t = make(db, (struct token_spec){.tenant = "acme", .expires_ns = NOW + 5}, text);
+	struct token t =
+		make(db, (struct token_spec){.tenant = "acme", .expires_ns = NOW + 5}, text);
 
 	ASSERT(is_valid(db, text, NOW + 4));
 	ASSERT(!is_valid(db, text, NOW + 5));

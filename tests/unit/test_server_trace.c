@@ -30,14 +30,17 @@ TEST(a_traceparent_is_read_and_written)
 
 TEST(anything_else_is_no_traceparent)
 {
-	static const char *const bad[] = {"", "00", GOOD "-x", GOOD " ", "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	static const char *const bad[] = {"", "00", GOOD "-x", GOOD " ",
+		"ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
 		"00-00000000000000000000000000000000-00f067aa0ba902b7-01",
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
 		"00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-		"00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-011", "0x-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		"00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-011",
+		"0x-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
-		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.x", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-zz"};
+		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.x",
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-zz"};
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_(parse(bad[i]) == -EINVAL, "%s", bad[i]);
@@ -80,8 +83,9 @@ TEST(spans_are_exported_as_otlp)
 	ASSERT_OK(tracer_export(t, keep, &sent));
 	json_t *spans = NULL;
 	const char *service;
-	ASSERT_OK(json_unpack(json_array_get(sent, 0), "{s:[{s:{s:[{s:{s:s}}]}, s:[{s:o}]}]}", "resourceSpans", "resource",
-		"attributes", "value", "stringValue", &service, "scopeSpans", "spans", &spans));
+	ASSERT_OK(json_unpack(json_array_get(sent, 0), "{s:[{s:{s:[{s:{s:s}}]}, s:[{s:o}]}]}",
+		"resourceSpans", "resource", "attributes", "value", "stringValue", &service,
+		"scopeSpans", "spans", &spans));
 	ASSERT_STR(service, "cell");
 	ASSERT_EQ(json_array_size(spans), 2);
 	json_t *first = json_array_get(spans, 0);
@@ -91,8 +95,14 @@ TEST(spans_are_exported_as_otlp)
 	ASSERT_EQ(json_integer_value(json_object_get(json_object_get(first, "status"), "code")), 2);
 	json_t *attributes = json_object_get(first, "attributes");
 	ASSERT_EQ(json_array_size(attributes), 3);
-	ASSERT_STR(json_string_value(json_object_get(json_object_get(json_array_get(attributes, 0), "value"), "stringValue")), "s2");
-	ASSERT_STR(json_string_value(json_object_get(json_object_get(json_array_get(attributes, 2), "value"), "intValue")), "-3");
+	ASSERT_STR(json_string_value(json_object_get(json_object_get(json_array_get(attributes, 0),
+							     "value"),
+			   "stringValue")),
+		"s2");
+	ASSERT_STR(json_string_value(json_object_get(json_object_get(json_array_get(attributes, 2),
+							     "value"),
+			   "intValue")),
+		"-3");
 	struct trace_counts n;
 	tracer_counts(t, &n);
 	ASSERT_EQ(n.sent, 2);

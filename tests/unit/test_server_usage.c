@@ -44,8 +44,9 @@ static int take(const struct usage_line *line, void *user)
 {
 	struct lines *l = user;
 
-	(void)snprintf(l->text + strlen(l->text), sizeof l->text - strlen(l->text), "%s:%llu/%llu;", line->name,
-		(unsigned long long)line->total.count, (unsigned long long)line->total.errors);
+	(void)snprintf(l->text + strlen(l->text), sizeof l->text - strlen(l->text), "%s:%llu/%llu;",
+		line->name, (unsigned long long)line->total.count,
+		(unsigned long long)line->total.errors);
 	l->last = line->total;
 	l->latency = line->latency;
 	l->cost = line->cost;
@@ -68,21 +69,33 @@ TEST(usage_adds_up_by_session_tenant_and_operation)
 	struct usage *u = usage_make(db);
 	struct cell_error err = {0};
 
-	add(u, "acme", "s1", "exec", 5 * HOUR_NS, (struct usage_sample){.wall_us = 10, .cpu_us = 5});
-	add(u, "acme", "s1", "exec", 5 * HOUR_NS, (struct usage_sample){.wall_us = 30, .is_error = true});
+	add(u, "acme", "s1", "exec", 5 * HOUR_NS,
+		(struct usage_sample){.wall_us = 10, .cpu_us = 5});
+	add(u, "acme", "s1", "exec", 5 * HOUR_NS,
+		(struct usage_sample){.wall_us = 30, .is_error = true});
 	add(u, "acme", "s2", "file.read", 6 * HOUR_NS, (struct usage_sample){.bytes_out = 7});
 	add(u, "beta", "s3", "exec", 7 * HOUR_NS, (struct usage_sample){.wall_us = 1000});
 	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_SESSION}, NULL).text, "");
 	ASSERT_OK(usage_flush(u, &err));
 	ASSERT_OK(usage_flush(u, &err)); /* nothing twice */
-	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_SESSION}, NULL).text, "s1:2/1;s2:1/0;s3:1/0;");
-	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_TENANT}, NULL).text, "acme:3/1;beta:1/0;");
-	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_OPERATION}, NULL).text, "exec:3/1;file.read:1/0;");
-	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_TENANT, .since_ns = 6 * HOUR_NS}, NULL).text,
+	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_SESSION}, NULL).text,
+		"s1:2/1;s2:1/0;s3:1/0;");
+	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_TENANT}, NULL).text,
+		"acme:3/1;beta:1/0;");
+	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_OPERATION}, NULL).text,
+		"exec:3/1;file.read:1/0;");
+	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_TENANT, .since_ns = 6 * HOUR_NS},
+			   NULL)
+			   .text,
 		"acme:1/0;beta:1/0;");
-	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_ALL, .until_ns = 6 * HOUR_NS}, NULL).text, ":2/1;");
-	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_ALL, .tenant = "b*"}, NULL).text, "");
-	struct lines l = read_by(db, (struct usage_query){.by = USAGE_BY_ALL, .tenant = "acme"}, NULL);
+	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_ALL, .until_ns = 6 * HOUR_NS},
+			   NULL)
+			   .text,
+		":2/1;");
+	ASSERT_STR(read_by(db, (struct usage_query){.by = USAGE_BY_ALL, .tenant = "b*"}, NULL).text,
+		"");
+	struct lines l =
+		read_by(db, (struct usage_query){.by = USAGE_BY_ALL, .tenant = "acme"}, NULL);
 	ASSERT_EQ(l.last.wall_us, 40);
 	ASSERT_EQ(l.last.cpu_us, 5);
 	ASSERT_EQ(l.latency.count, 3);
@@ -96,7 +109,8 @@ TEST(a_session_that_ends_is_written_at_once_and_priced)
 	scratch_make();
 	struct db *db = db_make();
 	struct usage *u = usage_make(db);
-	struct cell_config *cfg = config_of("server: {prices: {jail: {session: 2, cpu_second: 1}}}");
+	struct cell_config *cfg =
+		config_of("server: {prices: {jail: {session: 2, cpu_second: 1}}}");
 	struct prices *p = NULL;
 	struct cell_error err = {0};
 
@@ -124,7 +138,8 @@ TEST(many_sessions_do_not_fill_memory)
 		(void)snprintf(name, sizeof name, "s%d", i);
 		add(u, "acme", name, "exec", HOUR_NS, (struct usage_sample){0});
 	}
-	ASSERT_EQ(read_by(db, (struct usage_query){.by = USAGE_BY_ALL}, NULL).last.count, USAGE_PENDING_MAX);
+	ASSERT_EQ(read_by(db, (struct usage_query){.by = USAGE_BY_ALL}, NULL).last.count,
+		USAGE_PENDING_MAX);
 	usage_free(u);
 	db_free(db);
 }
@@ -133,8 +148,9 @@ static struct audit *audit_make(void)
 {
 	struct audit *a = NULL;
 	struct cell_error err = {0};
-	struct audit_settings s = {
-		.dir = scratch_path("audit"), .key_path = scratch_path("key"), .sync = AUDIT_SYNC_NEVER};
+	struct audit_settings s = {.dir = scratch_path("audit"),
+		.key_path = scratch_path("key"),
+		.sync = AUDIT_SYNC_NEVER};
 
 	CHECK_(audit_open(&s, &a, &err) == 0, "%s", err.msg);
 	return a;
@@ -149,7 +165,8 @@ static int count_results(json_t *record, const char *line, size_t len, void *use
 	return 0;
 }
 
-/* A server that is killed between a result and the flush counts it when it starts again, and only once. */
+/* A server that is killed between a result and the flush counts it when it starts again, and only
+ * once. */
 TEST(usage_is_exact_when_the_server_is_killed)
 {
 	scratch_make();
@@ -167,8 +184,12 @@ TEST(usage_is_exact_when_the_server_is_killed)
 			ASSERT_OK(usage_recover(u, scratch_path("audit"), &err));
 			for (int i = 0;; i++) {
 				struct usage_sample s = {.wall_us = 5, .bytes_in = 3};
-				struct audit_event e = {.action = "exec.start", .operation = "exec", .tenant = "acme",
-					.session = "s1", .backend = "jail", .usage = &s};
+				struct audit_event e = {.action = "exec.start",
+					.operation = "exec",
+					.tenant = "acme",
+					.session = "s1",
+					.backend = "jail",
+					.usage = &s};
 				ASSERT_OK(ledger_intent(&l, &e, &err));
 				ASSERT_OK(ledger_result(&l, &e, &err));
 				if (i % 7 == 3)

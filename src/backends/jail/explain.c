@@ -2,63 +2,83 @@
 /* explain.c: from "which step failed with which errno" to what keeps this machine from it and the one
  * thing to do about it. Looks at the settings that are known to be in the way. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/settings.h"
 #include "base/cleanup.h"
-
-static long setting(const char *path, long otherwise)
-{
-	char text[32];
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-
-	if (n <= 0)
-		return otherwise;
-	text[n] = '\0';
-	return strtol(text, NULL, 10);
-}
-
-static bool is_filtered(void)
-{
-	char text[4096];
-	auto_fd int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-
-	text[n > 0 ? n : 0] = '\0';
-	return strstr(text, "\nSeccomp:\t2") != NULL;
-}
 
 static void set(char *p, const char *text)
 {
 	(void)snprintf(p, 240, "%s", text);
 }
 
+static bool is_in_container(void)
+{
+	return jail_has("/.dockerenv") || jail_has("/run/.containerenv") ||
+	       jail_has("/run/systemd/container");
+}
+
+/* A directory that is no root of a mount, or whose mount we do not see, is a chroot: there the kernel
+ * allows no user namespace, as it would be a way out. */
+static bool is_in_chroot(void)
+{
+	char line[4096], at[512];
+	char path[512];
+	bool is_mounted = false;
+
+	(void)snprintf(path, sizeof path, "%s/proc/self/mountinfo", jail_settings_root);
+	auto_file FILE *f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "%*s %*s %*s %*s %511s", at) == 1)
+			is_mounted |= !strcmp(at, "/");
+	return !is_mounted;
+}
+
+/* The settings that are known to be in the way of user namespaces, the surest first. */
 static bool explain_userns(int e, char *reason, char *fix)
 {
-	if (setting("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0) {
+	if (!jail_has("/proc/self")) {
+		set(reason, "/proc is not mounted here");
+		set(fix, "as root: mount -t proc proc /proc");
+	} else if (jail_setting("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0) {
 		set(reason, "user namespaces are closed to ordinary users "
 			    "(kernel.unprivileged_userns_clone=0)");
 		set(fix, "as root: sysctl -w kernel.unprivileged_userns_clone=1");
-	} else if (setting("/proc/sys/user/max_user_namespaces", 1) == 0 || e == ENOSPC) {
+	} else if (e == ENOSPC) { /* that is what it means here */
 		set(reason,
 			"no user namespace may be made (user.max_user_namespaces is 0 or used up)");
 		set(fix, "as root: sysctl -w user.max_user_namespaces=15000");
-	} else if (setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
+	} else if (jail_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
 		set(reason, "AppArmor takes the capabilities of user namespaces away "
 			    "(kernel.apparmor_restrict_unprivileged_userns=1)");
 		set(fix, "as root: install packaging/apparmor/cell into /etc/apparmor.d and run "
 			 "`apparmor_parser -r /etc/apparmor.d/cell`, or run Cell as root");
-	} else if (is_filtered() && (e == EPERM || e == ENOSYS)) {
+	} else if (jail_has_line("/proc/self/status", "Seccomp:\t2") &&
+		   (e == EPERM || e == ENOSYS || e == EACCES)) {
 		set(reason,
-			"we run under a syscall filter that forbids namespaces, as in a container");
+			is_in_container()
+				? "the container around us forbids namespaces by its syscall filter"
+				: "we run under a syscall filter that forbids namespaces");
 		set(fix, "start the container with --security-opt seccomp=unconfined "
-			 "--security-opt systempaths=unconfined, or let it have its own Cell on "
-			 "the host");
+			 "--security-opt apparmor=unconfined --security-opt "
+			 "systempaths=unconfined, or use Cell on the host");
+	} else if ((e == EPERM || e == EINVAL) && is_in_chroot()) {
+		set(reason, "we are in a chroot, where the kernel allows no user namespace");
+		set(fix, "run Cell outside of it, or enter the tree by pivot_root: `bwrap --bind "
+			 "DIR / --dev /dev --proc /proc cell ...`");
+	} else if (e == EINVAL || e == ENOSYS) {
+		set(reason, "the kernel has no user or pid namespaces");
+		set(fix, "use a kernel with CONFIG_USER_NS=y and CONFIG_PID_NS=y");
+	} else if (is_in_container() && (e == EPERM || e == EACCES)) {
+		set(reason, "what is around us, a container or a chroot, forbids it");
+		set(fix, "start the container with --security-opt seccomp=unconfined "
+			 "--security-opt apparmor=unconfined --security-opt "
+			 "systempaths=unconfined, or use Cell on the host");
 	} else {
 		return false;
 	}
@@ -79,19 +99,19 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 	case LAUNCHER_STEP_CLONE:
 	case LAUNCHER_STEP_MAP_IDS:
 		if (!explain_userns(e, reason, fix) && (e == EPERM || e == EACCES))
-			set(fix, "something outside of Cell forbids it; try as root, or look at "
-				 "the kernel's log");
+			set(fix, "something outside of Cell forbids it, perhaps SELinux: look with "
+				 "`dmesg | tail`, or try as root");
 		break;
 	case LAUNCHER_STEP_PROC:
-		if (e == EPERM)
-			set(fix,
-				"the /proc around us is masked, as in a container: start that with "
-				"--security-opt systempaths=unconfined");
+		if (e == EPERM) {
+			set(reason, "parts of the /proc around us are covered, as in a container: "
+				    "the kernel gives no cell one of its own then");
+			set(fix, "start the container with --security-opt systempaths=unconfined");
+		}
 		break;
 	case LAUNCHER_STEP_CGROUP:
-		set(fix, "run as root, or where systemd delegates controllers: "
-			 "`systemd-run --user --scope -p Delegate=yes cell ...`; or use --limits "
-			 "best-effort");
+		(void)snprintf(fix, 240, "%.180s; or use --limits best-effort",
+			jail_fix_limits(geteuid() == 0, true));
 		break;
 	case LAUNCHER_STEP_WORKSPACE:
 	case LAUNCHER_STEP_MOUNT:

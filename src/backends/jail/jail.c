@@ -343,6 +343,7 @@ const struct cell_backend cell_backend_jail = {
 		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE),
 	.state_size = sizeof(struct jail_state),
 	.probe = jail_probe,
+	.walls = jail_walls,
 	.create = jail_create,
 	.open_guest = cell_guest_connect,
 	.destroy = jail_destroy,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/settings.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
@@ -21,6 +22,7 @@ static struct {
 	uid_t uid;
 	bool is_usable;
 	uint32_t can;
+	struct launcher_reply hello;
 	char reason[240], fix[240];
 } found = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -45,12 +47,14 @@ static void look(void)
 	struct cell_error err = {0};
 	int r = jail_client_hello(&hello, &err);
 
+	found.hello = hello;
 	if (r == 0)
 		r = try_cell(&trial, &err);
 	found.pid = getpid();
 	found.uid = geteuid();
 	found.is_usable = r == 0 && trial.answer == LAUNCHER_READY;
 	found.can = hello.can | (trial.can & LAUNCHER_CAN_FULL_PROC);
+	found.hello.can = found.can;
 	if (found.is_usable)
 		return;
 	if (hello.answer == LAUNCHER_FAILED)
@@ -70,12 +74,18 @@ static void lack_limit(struct cell_probe *p, uint32_t bit, enum cell_cap cap,
 
 	if (found.can & bit)
 		return;
-	(void)snprintf(reason, sizeof reason,
-		"no cgroup with the %s controller in which we may make groups", controller);
+	if (jail_cgroups_are_read_only())
+		(void)snprintf(reason, sizeof reason, "/sys/fs/cgroup is mounted read-only");
+	else
+		(void)snprintf(reason, sizeof reason,
+			"no cgroup with the %s controller in which we may make groups", controller);
 	cell_probe_lack(p, cap, reason,
-		found.can & LAUNCHER_IS_ROOTFUL
-			? "boot with that controller, or give the container a writable cgroup"
-			: "run as root, or `systemd-run --user --scope -p Delegate=yes cell ...`");
+		jail_fix_limits(found.can & LAUNCHER_IS_ROOTFUL, cap != CELL_CAP_LIMIT_CPUS));
+}
+
+const struct launcher_reply *jail_found(void)
+{
+	return &found.hello;
 }
 
 void jail_probe(struct cell_probe *p)

@@ -201,8 +201,7 @@ static int merge(struct cell_config *cfg, struct layer *l, bool is_additive)
 
 		if (!above)
 			continue;
-		if (*below && (type == KEY_PAIRS || type == KEY_TABLE) &&
-			above->kind == NODE_MAP) {
+		if (*below && (type == KEY_PAIRS || type == KEY_TABLE) && above->kind == NODE_MAP) {
 			r = merge_pairs(*below, above) < 0 ? config_no_memory(l->err) : 0;
 		} else if (*below && is_additive && above->kind == NODE_LIST) {
 			(*below)->source = above->source;

@@ -191,7 +191,8 @@ static int write_flow_items(struct writer *w, const struct config_key *key, cons
 		if (r == 0 && is_map)
 			r = buf_addz(&w->out, ": ");
 		if (r == 0)
-			r = write_flow(w, is_map && key->fields ? field_key(key, item->key) : key, item);
+			r = write_flow(w, is_map && key->fields ? field_key(key, item->key) : key,
+				item);
 	}
 	return r < 0 ? r : buf_addc(&w->out, is_map ? '}' : ']');
 }
@@ -220,8 +221,9 @@ static int write_items(struct writer *w, const struct config_key *key, const str
 			if (r == 0)
 				r = buf_addz(&w->out, ": ");
 			if (r == 0)
-				r = key->fields ? write_flow(w, key, item)
-						: add_text(&w->out, is_hidden ? HIDDEN : item->text);
+				r = key->fields
+					    ? write_flow(w, key, item)
+					    : add_text(&w->out, is_hidden ? HIDDEN : item->text);
 		} else if (r == 0) {
 			r = buf_addz(&w->out, "- ");
 			if (r == 0)
@@ -313,7 +315,8 @@ static json_t *json_flow(const struct config_key *key, const struct node *n)
 	for (size_t i = 0; out && i < n->n_items; i++) {
 		const struct node *item = n->items[i];
 		auto_free char *name = is_map ? clean(item->key) : NULL;
-		json_t *value = json_flow(is_map && key->fields ? field_key(key, item->key) : key, item);
+		json_t *value =
+			json_flow(is_map && key->fields ? field_key(key, item->key) : key, item);
 		int r = is_map ? json_object_set_new(out, name ? name : "", value)
 			       : json_array_append_new(out, value);
 		if (r < 0 || (is_map && !name)) {

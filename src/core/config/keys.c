@@ -101,19 +101,18 @@ const struct key_type_info key_types[KEY_TYPE_COUNT] = {
 	}
 
 /* What a tenant may have; a field of server.tenants and a key below server.quotas. */
-#define QUOTAS(p)                                                                               \
-	{.path = p "cells", .type = KEY_INT, .doc = "cells that live at once"},                 \
-		{.path = p "cpus", .type = KEY_CPUS, .doc = "CPUs of all cells together"},      \
-		{.path = p "memory", .type = KEY_BYTES, .doc = "memory of all cells together"}, \
-		{.path = p "storage",                                                           \
-			.type = KEY_BYTES,                                                      \
-			.doc = "bytes on disk of all cells together"},                          \
-		{.path = p "streams",                                                           \
-			.type = KEY_INT,                                                        \
-			.doc = "streams and terminals open at once"},                           \
-	{                                                                                       \
-		.path = p "execs_per_minute", .type = KEY_INT,                                  \
-		.doc = "commands begun in a minute"                                             \
+#define QUOTAS(p)                                                                                  \
+	{.path = p "cells", .type = KEY_INT, .doc = "cells that live at once"},                    \
+		{.path = p "cpus", .type = KEY_CPUS, .doc = "CPUs of all cells together"},         \
+		{.path = p "memory", .type = KEY_BYTES, .doc = "memory of all cells together"},    \
+		{.path = p "storage",                                                              \
+			.type = KEY_BYTES,                                                         \
+			.doc = "bytes on disk of all cells together"},                             \
+		{.path = p "streams",                                                              \
+			.type = KEY_INT,                                                           \
+			.doc = "streams and terminals open at once"},                              \
+	{                                                                                          \
+		.path = p "execs_per_minute", .type = KEY_INT, .doc = "commands begun in a minute" \
 	}
 
 static const struct config_key tenant_fields[] = {QUOTAS(""), {0}};
@@ -132,14 +131,19 @@ static const struct config_key rule_fields[] = {
 	{.path = "name", .type = KEY_STRING, .doc = "as the audit log shall call it"},
 	{.path = "effect", .type = KEY_ENUM, .values = EFFECTS, .doc = "what a match means"},
 	{.path = "tenant", .type = KEY_STRINGS, .doc = "patterns"},
-	{.path = "role", .type = KEY_ENUMS, .values = "admin|user|read-only=readonly", .doc = "of the token"},
+	{.path = "role",
+		.type = KEY_ENUMS,
+		.values = "admin|user|read-only=readonly",
+		.doc = "of the token"},
 	{.path = "backend", .type = KEY_STRINGS, .doc = "patterns"},
 	{.path = "action", .type = KEY_STRINGS, .doc = "patterns: exec.*, file.write"},
 	{.path = "command", .type = KEY_STRINGS, .doc = "patterns of whole command lines"},
 	{.path = "command_regex", .type = KEY_STRINGS, .doc = "regular expressions"},
 	{.path = "path", .type = KEY_STRINGS, .doc = "patterns of file names"},
 	{.path = "language", .type = KEY_STRINGS, .doc = "patterns"},
-	{.path = "labels", .type = KEY_PAIRS, .doc = "labels the session must have; * for any value"},
+	{.path = "labels",
+		.type = KEY_PAIRS,
+		.doc = "labels the session must have; * for any value"},
 	{.path = "time", .type = KEY_STRING, .doc = "a span of the day: 22:00-06:00"},
 	{.path = "weekdays",
 		.type = KEY_ENUMS,

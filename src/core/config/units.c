@@ -246,7 +246,8 @@ int parse_price(const char *text, uint64_t *ret_billionths)
 
 const char *format_price(uint64_t billionths, char buf[UNIT_TEXT_MAX])
 {
-	int n = snprintf(buf, UNIT_TEXT_MAX, "%llu.%09llu", (unsigned long long)(billionths / PRICE_UNIT),
+	int n = snprintf(buf, UNIT_TEXT_MAX, "%llu.%09llu",
+		(unsigned long long)(billionths / PRICE_UNIT),
 		(unsigned long long)(billionths % PRICE_UNIT));
 
 	while (buf[n - 1] == '0')

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * value_records.c: values that are records: a list of mappings, or a mapping of names to mappings. What a record may
- * hold is a table of keys like that of the whole configuration; each field is read as a key of its type.
+ * value_records.c: values that are records: a list of mappings, or a mapping of names to
+ * mappings. What a record may hold is a table of keys like that of the whole configuration; each
+ * field is read as a key of its type.
  */
 #include <ctype.h>
 #include <string.h>
@@ -38,8 +39,8 @@ static int read_record(const struct value_context *c, const struct node *in, str
 		return config_no_memory(err);
 	if (in->kind != NODE_MAP)
 		return cell_error_hint(err,
-			node_fail(err, in, "'%s': an entry is %s; it should be a mapping", c->spelling,
-				node_kind_name(in->kind)),
+			node_fail(err, in, "'%s': an entry is %s; it should be a mapping",
+				c->spelling, node_kind_name(in->kind)),
 			"for example: %s", key_types[c->key->type].example);
 	node_place(map, in);
 	for (size_t i = 0; i < in->n_items; i++) {
@@ -61,7 +62,8 @@ static int read_record(const struct value_context *c, const struct node *in, str
 	return 0;
 }
 
-static int check_name(const struct value_context *c, const struct node *item, struct cell_error *err)
+static int check_name(const struct value_context *c, const struct node *item,
+	struct cell_error *err)
 {
 	for (const char *p = item->key; *p; p++)
 		if (iscntrl((unsigned char)*p) || *p == ' ')

@@ -1,0 +1,4 @@
+# node lists the network interfaces
+# needs: node
+# not: strict
+node -e 'require("os").networkInterfaces()'
