@@ -134,6 +134,8 @@ static void client_data(struct http_exchange *x, const void *bytes, size_t n, vo
 	char size[CHUNK_HEAD];
 	int r = 0;
 
+	if (n == 0) /* an empty chunk would be the last */
+		return;
 	p->c->usage.bytes_in += n;
 	if (p->is_chunked) {
 		(void)snprintf(size, sizeof size, "%zx\r\n", n);

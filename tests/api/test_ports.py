@@ -304,6 +304,6 @@ def test_policy_and_audit_know_of_it(make_server):
         s = client.session()
         assert ask(s, "GET", "/").status == status
         s.end()
-    records = [json.loads(line) for line in server.cell("audit", "query", "--action", "port.connect", "--json").stdout.splitlines()]
+    records = server.client().get("/v1/audit", action="port.connect").lines
     assert {r["kind"] for r in records} == {"intent", "result"}, records
     assert "no-ports" in json.dumps(records)
