@@ -58,9 +58,10 @@ static int read_env(struct call *c, struct wish *w, struct cell_error *err)
 	w->env_own = calloc(json_object_size(env) + 1, sizeof *w->env_own);
 	if (!w->env_own)
 		return cell_fail_errno(err, ENOMEM, "read the environment");
-	json_object_foreach(env, key, v) {
+	json_object_foreach (env, key, v) {
 		if (!json_is_string(v) || strchr(key, '=') || !*key)
-			return cell_fail(err, CELL_EINVAL, EINVAL, "env.%.64s must be a string", key);
+			return cell_fail(err, CELL_EINVAL, EINVAL, "env.%.64s must be a string",
+				key);
 		if (asprintf(&w->env_own[n], "%s=%s", key, json_string_value(v)) < 0) {
 			w->env_own[n] = NULL;
 			return cell_fail_errno(err, ENOMEM, "read the environment");
@@ -75,7 +76,8 @@ static int read_env(struct call *c, struct wish *w, struct cell_error *err)
 
 static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 {
-	json_t *in = json_object_get(c->body, "stdin"), *b64 = json_object_get(c->body, "stdin_base64");
+	json_t *in = json_object_get(c->body, "stdin"),
+	       *b64 = json_object_get(c->body, "stdin_base64");
 
 	if (json_is_true(in)) {
 		w->has_stdin = true; /* it comes later */
@@ -94,7 +96,8 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 	size_t n = json_string_length(b64);
 	if (!json_is_string(b64) || n % 4 || !(w->input_own = malloc(n / 4 * 3 + 1)))
 		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
-	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)json_string_value(b64), (int)n);
+	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)json_string_value(b64),
+		(int)n);
 	if (len < 0)
 		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
 	for (size_t i = n; i > 0 && i > n - 2 && json_string_value(b64)[i - 1] == '='; i--)
@@ -106,9 +109,9 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 
 static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 {
-	static const char *const known[] = {"command", "argv", "cwd", "env", "user", "timeout", "stdin",
-		"stdin_base64", "tty", "rows", "cols", "merge_stderr", "background", "max_output_bytes",
-		"labels", NULL};
+	static const char *const known[] = {"command", "argv", "cwd", "env", "user", "timeout",
+		"stdin", "stdin_base64", "tty", "rows", "cols", "merge_stderr", "background",
+		"max_output_bytes", "labels", NULL};
 	int r = call_known(c, known, err);
 
 	*w = (struct wish){.max_output = OUTPUT_DEFAULT, .rows = 24, .cols = 80};
@@ -140,9 +143,11 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 		r = call_uint(c, "cols", 4096, &w->cols, err);
 	if (r == 0)
 		r = read_input(c, w, err);
-	if (r == 0 && (!w->command == !w->argv || (w->argv && !w->argv[0]) || (w->command && !*w->command))) {
+	if (r == 0 && (!w->command == !w->argv || (w->argv && !w->argv[0]) ||
+			      (w->command && !*w->command))) {
 		r = cell_fail(err, CELL_EINVAL, EINVAL, "give either 'command' or 'argv'");
-		(void)cell_error_hint(err, r, "{\"command\": \"ls -l\"} or {\"argv\": [\"ls\", \"-l\"]}");
+		(void)cell_error_hint(err, r,
+			"{\"command\": \"ls -l\"} or {\"argv\": [\"ls\", \"-l\"]}");
 	}
 	return r;
 }
@@ -181,7 +186,8 @@ static void answer(struct call *c, struct exec *e, const struct wish *w)
 	if (ws_is_asked(c->x)) {
 		flow_socket(c, e, 0, 0);
 	} else if (w->is_background) {
-		(void)http_add_headerf(c->x, "Location", "/v1/sessions/%s/execs/%s", c->session->id, e->id);
+		(void)http_add_headerf(c->x, "Location", "/v1/sessions/%s/execs/%s", c->session->id,
+			e->id);
 		call_json(c, 202, exec_json(e));
 	} else if (flow_format_of(c, &format) == 0) {
 		flow_stream(c, e, format, 0, 0, true);
@@ -209,8 +215,8 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	return 1;
 }
 
-static int begin(struct call *c, struct seat *seat, const struct wish *w, const char *id, struct exec **ret,
-	struct cell_error *err)
+static int begin(struct call *c, struct seat *seat, const struct wish *w, const char *id,
+	struct exec **ret, struct cell_error *err)
 {
 	struct exec_order order = {.id = id,
 		.opts = {.argv = (const char *const *)w->argv,
@@ -221,7 +227,8 @@ static int begin(struct call *c, struct seat *seat, const struct wish *w, const 
 			.timeout_ms = w->timeout_ms,
 			.rows = (uint16_t)w->rows,
 			.cols = (uint16_t)w->cols,
-			.flags = (w->is_tty ? CELL_EXEC_TTY : 0u) | (w->is_merged ? CELL_EXEC_MERGE : 0u) |
+			.flags = (w->is_tty ? CELL_EXEC_TTY : 0u) |
+				 (w->is_merged ? CELL_EXEC_MERGE : 0u) |
 				 (w->has_stdin || w->input ? CELL_EXEC_STDIN : 0u)},
 		.meta = meta_of(c, w)};
 	int r = exec_start(c->session, seat, &order, ret, err);
@@ -263,7 +270,8 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 	exec_unref(e);
 }
 
-static void have_fresh(struct session *s, struct seat *seat, const struct cell_error *why, void *arg)
+static void have_fresh(struct session *s, struct seat *seat, const struct cell_error *why,
+	void *arg)
 {
 	struct call *c = arg;
 
@@ -281,7 +289,7 @@ static void run_permitted(struct call *c)
 
 	if (!v.is_allowed) {
 		(void)quota_fail(&v, c->who.tenant, &err);
-		(void)http_add_headerf(c->x, "Retry-After", "%" PRIu64, v.retry_after_ms / 1000 + 1);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
 		call_fail(c, &err);
 	} else if (session_require_ready(c->session, &err) < 0) {
 		call_fail(c, &err);
@@ -330,7 +338,8 @@ static void run_socket(struct call *c)
 {
 	if (!ws_is_asked(c->x)) {
 		(void)http_add_header(c->x, "Upgrade", "websocket");
-		call_failf(c, CELL_EINVAL, "use a WebSocket client", "this path speaks WebSocket only");
+		call_failf(c, CELL_EINVAL, "use a WebSocket client",
+			"this path speaks WebSocket only");
 		return;
 	}
 	if (!api_ready_session(c))
@@ -339,7 +348,8 @@ static void run_socket(struct call *c)
 	json_error_t why;
 	c->body = request ? json_loads(request, JSON_REJECT_DUPLICATES, &why) : NULL;
 	if (!c->body || !json_is_object(c->body)) {
-		call_failf(c, CELL_EINVAL, "?request={\"command\": \"bash\", \"tty\": true}, percent-encoded",
+		call_failf(c, CELL_EINVAL,
+			"?request={\"command\": \"bash\", \"tty\": true}, percent-encoded",
 			"give the command as JSON in ?request=");
 		return;
 	}
@@ -417,7 +427,8 @@ static int offsets(struct call *c, uint64_t *out, uint64_t *err_from, struct cel
 	if (r == 0)
 		r = call_query_uint(c, "stderr_offset", 0, err_from, err);
 	if (r == 0 && last && sscanf(last, "%" SCNu64 ".%" SCNu64, out, err_from) != 2)
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "Last-Event-ID '%.64s' is none of ours", last);
+		r = cell_fail(err, CELL_EINVAL, EINVAL, "Last-Event-ID '%.64s' is none of ours",
+			last);
 	return r;
 }
 
@@ -449,7 +460,8 @@ static void attach_socket(struct call *c)
 	struct exec *e;
 
 	if (!ws_is_asked(c->x)) {
-		call_failf(c, CELL_EINVAL, "use a WebSocket client", "this path speaks WebSocket only");
+		call_failf(c, CELL_EINVAL, "use a WebSocket client",
+			"this path speaks WebSocket only");
 		return;
 	}
 	if (!find(c, &e))
@@ -485,8 +497,9 @@ static void signal_permitted(struct call *c)
 
 	if (!find_running(c, &e))
 		return;
-	int r = json_is_integer(json_object_get(c->body, "signal")) ? call_uint(c, "signal", 64, &number, &err)
-								    : call_text(c, "signal", &name, &err);
+	int r = json_is_integer(json_object_get(c->body, "signal"))
+			? call_uint(c, "signal", 64, &number, &err)
+			: call_text(c, "signal", &name, &err);
 	if (r == 0)
 		r = call_bool(c, "tree", &is_tree, &err);
 	if (r == 0)
@@ -651,7 +664,8 @@ static void write_stdin(struct call *c)
 		return;
 	if (e->room || !(f = calloc(1, sizeof *f))) {
 		exec_unref(e);
-		call_failf(c, CELL_EBUSY, "one writer at a time", "somebody else writes to '%s' now", c->params[1]);
+		call_failf(c, CELL_EBUSY, "one writer at a time",
+			"somebody else writes to '%s' now", c->params[1]);
 		return;
 	}
 	*f = (struct feeding){.c = c, .e = e, .is_last = eof && !strcmp(eof, "true")};
@@ -662,17 +676,20 @@ static void write_stdin(struct call *c)
 }
 
 const struct route api_exec_routes[] = {
-	{"POST", "/v1/sessions/{session}/exec", TOKEN_USER, .action = "exec.start", .has_json = true, .handler = run},
-	{"GET", "/v1/sessions/{session}/exec/ws", TOKEN_USER, .action = "exec.start", .handler = run_socket},
+	{"POST", "/v1/sessions/{session}/exec", TOKEN_USER, .action = "exec.start",
+		.has_json = true, .handler = run},
+	{"GET", "/v1/sessions/{session}/exec/ws", TOKEN_USER, .action = "exec.start",
+		.handler = run_socket},
 	{"GET", "/v1/sessions/{session}/execs", TOKEN_READ_ONLY, .handler = list},
 	{"GET", "/v1/sessions/{session}/execs/{exec}", TOKEN_READ_ONLY, .handler = get},
-	{"DELETE", "/v1/sessions/{session}/execs/{exec}", TOKEN_USER, .action = "exec.kill", .is_replayable = true,
-		.handler = kill_exec},
+	{"DELETE", "/v1/sessions/{session}/execs/{exec}", TOKEN_USER, .action = "exec.kill",
+		.is_replayable = true, .handler = kill_exec},
 	{"GET", "/v1/sessions/{session}/execs/{exec}/output", TOKEN_READ_ONLY, .handler = output},
 	{"GET", "/v1/sessions/{session}/execs/{exec}/ws", TOKEN_USER, .handler = attach_socket},
 	{"POST", "/v1/sessions/{session}/execs/{exec}/stdin", TOKEN_USER, .handler = write_stdin},
-	{"POST", "/v1/sessions/{session}/execs/{exec}/signal", TOKEN_USER, .action = "exec.signal", .has_json = true,
-		.is_replayable = true, .handler = send_signal},
-	{"POST", "/v1/sessions/{session}/execs/{exec}/resize", TOKEN_USER, .has_json = true, .handler = resize},
+	{"POST", "/v1/sessions/{session}/execs/{exec}/signal", TOKEN_USER, .action = "exec.signal",
+		.has_json = true, .is_replayable = true, .handler = send_signal},
+	{"POST", "/v1/sessions/{session}/execs/{exec}/resize", TOKEN_USER, .has_json = true,
+		.handler = resize},
 	{NULL},
 };

@@ -100,7 +100,8 @@ static void create_permitted(struct call *c)
 	}
 	if (r == 0 && is_new) {
 		c->session->idle_timeout_ms = c->srv->set.idle_timeout_ms;
-		if (!strcmp(c->session->lifecycle, "persistent"))
+		if (!strcmp(c->session->lifecycle, "persistent") ||
+			!strcmp(c->session->lifecycle, "scheduled"))
 			c->session->idle_timeout_ms = 0;
 		(void)apply_times(c, c->session, &err);
 		(void)session_save(c->session, NULL);
@@ -126,7 +127,7 @@ static json_t *details_of_spec(json_t *spec)
 	if (env) { /* names only: values are nobody's business */
 		json_t *names = json_array();
 		if (json_is_object(env))
-			json_object_foreach(env, key, v)
+			json_object_foreach (env, key, v)
 				(void)json_array_append_new(names, json_string(key));
 		(void)json_object_set_new(o, "env", names);
 	}
@@ -175,7 +176,8 @@ static bool has_labels(struct call *c, const struct session *s)
 			continue;
 		const char *eq = strchr(value, '=');
 		char key[256];
-		(void)snprintf(key, sizeof key, "%.*s", (int)(eq ? eq - value : (long)strlen(value)), value);
+		(void)snprintf(key, sizeof key, "%.*s",
+			(int)(eq ? eq - value : (long)strlen(value)), value);
 		const char *have = json_string_value(json_object_get(s->labels, key));
 		if (!have || (eq && strcmp(have, eq + 1)))
 			return false;
@@ -191,7 +193,8 @@ static bool is_wanted(struct call *c, const struct session *s)
 	if (c->who.role != TOKEN_ADMIN && strcmp(s->tenant, c->who.tenant))
 		return false;
 	return (!state || !strcmp(state, session_state_name(s->state))) &&
-	       (!backend || !strcmp(backend, s->backend)) && (!tenant || !strcmp(tenant, s->tenant)) &&
+	       (!backend || !strcmp(backend, s->backend)) &&
+	       (!tenant || !strcmp(tenant, s->tenant)) &&
 	       (!lifecycle || !strcmp(lifecycle, s->lifecycle)) && has_labels(c, s);
 }
 
@@ -228,12 +231,13 @@ static void list(struct call *c)
 		return;
 	}
 	limit = limit > PAGE_MAX ? PAGE_MAX : limit < 1 ? 1 : limit;
-	auto_free struct session **all = calloc(HASH_COUNT(c->srv->sessions) + 1, sizeof(struct session *));
+	auto_free struct session **all =
+		calloc(HASH_COUNT(c->srv->sessions) + 1, sizeof(struct session *));
 	if (!all) {
 		call_failf(c, CELL_ENOSPACE, "", "no memory for the list");
 		return;
 	}
-	HASH_ITER(hh, c->srv->sessions, s, next)
+	HASH_ITER (hh, c->srv->sessions, s, next)
 		if (is_wanted(c, s) && is_behind(s, cursor))
 			all[n++] = s;
 	qsort(all, n, sizeof *all, by_age);
@@ -242,8 +246,8 @@ static void list(struct call *c)
 		(void)json_array_append_new(items, session_json(all[i]));
 	if (n > limit) {
 		char text[96];
-		(void)snprintf(text, sizeof text, "%020lld.%s", (long long)all[limit - 1]->created_ns,
-			all[limit - 1]->id);
+		(void)snprintf(text, sizeof text, "%020lld.%s",
+			(long long)all[limit - 1]->created_ns, all[limit - 1]->id);
 		more = json_string(text);
 	}
 	call_json(c, 200, json_pack("{s:o, s:o}", "sessions", items, "next", more));
@@ -268,14 +272,14 @@ static void update_permitted(struct call *c)
 	if (r == 0 && labels && !json_is_object(labels))
 		r = cell_fail(&err, CELL_EINVAL, EINVAL, "'labels' must be an object");
 	if (r == 0 && labels)
-		json_object_foreach(labels, key, v) {
+		json_object_foreach (labels, key, v) {
 			if (json_is_null(v))
 				(void)json_object_del(s->labels, key);
 			else if (json_is_string(v) && strlen(key) < 256)
 				(void)json_object_set(s->labels, key, v);
 			else
-				r = cell_fail(&err, CELL_EINVAL, EINVAL, "labels.%.64s must be a string, or null to remove it",
-					key);
+				r = cell_fail(&err, CELL_EINVAL, EINVAL,
+					"labels.%.64s must be a string, or null to remove it", key);
 		}
 	session_touch(s);
 	if (r == 0)
@@ -338,11 +342,12 @@ static void end(struct call *c)
 }
 
 const struct route api_session_routes[] = {
-	{"POST", "/v1/sessions", TOKEN_USER, .action = "session.create", .has_json = true, .handler = create},
+	{"POST", "/v1/sessions", TOKEN_USER, .action = "session.create", .has_json = true,
+		.handler = create},
 	{"GET", "/v1/sessions", TOKEN_READ_ONLY, .handler = list},
 	{"GET", "/v1/sessions/{session}", TOKEN_READ_ONLY, .handler = get},
-	{"PATCH", "/v1/sessions/{session}", TOKEN_USER, .action = "session.update", .has_json = true,
-		.is_replayable = true, .handler = update},
+	{"PATCH", "/v1/sessions/{session}", TOKEN_USER, .action = "session.update",
+		.has_json = true, .is_replayable = true, .handler = update},
 	{"DELETE", "/v1/sessions/{session}", TOKEN_USER, .action = "session.delete", .handler = end,
 		.is_replayable = true},
 	{"POST", "/v1/sessions/{session}/keepalive", TOKEN_USER, .handler = keep_alive},

@@ -9,7 +9,8 @@
 #include "server/filework.h"
 #include "server/session.h"
 
-extern const unsigned char cell_openapi[], cell_openapi_end[], cell_openapi_page[], cell_openapi_page_end[];
+extern const unsigned char cell_openapi[], cell_openapi_end[], cell_openapi_page[],
+	cell_openapi_page_end[];
 
 #define BACKENDS_MAX 64
 
@@ -23,6 +24,8 @@ static void readyz(struct call *c)
 {
 	bool is_ready = c->srv->is_ready && !c->srv->is_leaving;
 
+	if (!is_ready)
+		(void)http_add_header(c->x, "Retry-After", "1");
 	call_json(c, is_ready ? 200 : 503, json_pack("{s:b}", "ready", is_ready));
 }
 
@@ -51,7 +54,8 @@ static json_t *words(cell_caps caps)
 
 	for (int i = 0; i < CELL_CAP_COUNT; i++)
 		if (caps & CELL_CAP_BIT(i))
-			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+			(void)json_array_append_new(list,
+				json_string(cell_cap_name((enum cell_cap)i)));
 	return list;
 }
 
@@ -61,11 +65,12 @@ static json_t *backend_json(const struct cell_backend_info *b)
 
 	for (size_t i = 0; i < b->n_lacks; i++)
 		(void)json_array_append_new(lacks,
-			json_pack("{s:s, s:s, s:s}", "capability", cell_cap_name(b->lacks[i].cap), "reason",
-				b->lacks[i].reason, "fix", b->lacks[i].fix));
-	return json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o}", "name", b->name, "summary", b->summary,
-		"wall", b->wall ? b->wall : "", "tier", b->tier, "built", b->is_built, "usable", b->is_usable, "reason",
-		b->reason, "fix", b->fix, "capabilities", words(b->caps), "lacks", lacks);
+			json_pack("{s:s, s:s, s:s}", "capability", cell_cap_name(b->lacks[i].cap),
+				"reason", b->lacks[i].reason, "fix", b->lacks[i].fix));
+	return json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o}", "name", b->name,
+		"summary", b->summary, "wall", b->wall ? b->wall : "", "tier", b->tier, "built",
+		b->is_built, "usable", b->is_usable, "reason", b->reason, "fix", b->fix,
+		"capabilities", words(b->caps), "lacks", lacks);
 }
 
 /* Probing may take a while: on a thread. */
@@ -122,11 +127,11 @@ static int take_platform(const struct cell_platform *p, void *user)
 {
 	struct filework *w = user;
 
-	w->answer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:i}", "os", p->os, "os_version",
-		p->os_version, "kernel", p->kernel, "arch", p->arch, "hostname", p->hostname, "workspace",
-		p->workspace, "user", p->user, "uid", (int)p->uid, "cpus", (int)p->cpus, "memory_bytes",
-		(json_int_t)p->memory_bytes, "guest_version", p->guest_version, "execs_running",
-		(int)p->execs_running);
+	w->answer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:i}", "os",
+		p->os, "os_version", p->os_version, "kernel", p->kernel, "arch", p->arch,
+		"hostname", p->hostname, "workspace", p->workspace, "user", p->user, "uid",
+		(int)p->uid, "cpus", (int)p->cpus, "memory_bytes", (json_int_t)p->memory_bytes,
+		"guest_version", p->guest_version, "execs_running", (int)p->execs_running);
 	return 0;
 }
 
@@ -137,7 +142,8 @@ static int run_platform(struct filework *w, struct cell_error *err)
 
 	for (int i = 0; i < CELL_CAP_COUNT; i++)
 		if (cell_supports(w->cell, (enum cell_cap)i))
-			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+			(void)json_array_append_new(list,
+				json_string(cell_cap_name((enum cell_cap)i)));
 	if (w->answer)
 		(void)json_object_set_new(w->answer, "capabilities", list);
 	else
@@ -160,7 +166,8 @@ static void platform(struct call *c)
 	if (!api_ready_session(c))
 		return;
 	if (!c->session->seat) {
-		call_failf(c, CELL_ENOTSUP, "", "an ephemeral session has no cell between its commands");
+		call_failf(c, CELL_ENOTSUP, "",
+			"an ephemeral session has no cell between its commands");
 		return;
 	}
 	struct filework *w = filework_new(c);
@@ -178,7 +185,8 @@ static void openapi(struct call *c)
 	struct http_exchange *x = c->x;
 
 	call_done(c, 200, NULL);
-	http_respond(x, 200, "application/yaml", cell_openapi, (size_t)(cell_openapi_end - cell_openapi));
+	http_respond(x, 200, "application/yaml", cell_openapi,
+		(size_t)(cell_openapi_end - cell_openapi));
 }
 
 static void page(struct call *c)
@@ -186,7 +194,8 @@ static void page(struct call *c)
 	struct http_exchange *x = c->x;
 
 	call_done(c, 200, NULL);
-	(void)http_add_header(x, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+	(void)http_add_header(x, "Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'");
 	http_respond(x, 200, "text/html; charset=utf-8", cell_openapi_page,
 		(size_t)(cell_openapi_page_end - cell_openapi_page));
 }

@@ -91,7 +91,8 @@ static void record_end(struct call *c, int status, const struct cell_error *err)
 
 	(void)snprintf(number, sizeof number, "%d", status);
 	metrics_add(c->srv->ledger.metrics, METRIC_REQUESTS, labels, 1);
-	metrics_observe(c->srv->ledger.metrics, METRIC_REQUEST_LATENCY, labels, (uint64_t)(ns / 1000));
+	metrics_observe(c->srv->ledger.metrics, METRIC_REQUEST_LATENCY, labels,
+		(uint64_t)(ns / 1000));
 	if (c->has_intent) {
 		struct audit_event e =
 			event_of(c, AUDIT_RESULT, trace_id_text(&c->span.context, trace));
@@ -102,8 +103,8 @@ static void record_end(struct call *c, int status, const struct cell_error *err)
 		e.outcome = json_pack("{s:i}", "status", status);
 		if (err)
 			(void)json_object_update_new(e.outcome,
-				json_pack("{s:s, s:o}", "code", cell_code_name(err->code), "message",
-					text_json(err->msg)));
+				json_pack("{s:s, s:o}", "code", cell_code_name(err->code),
+					"message", text_json(err->msg)));
 		if (ledger_result(&c->srv->ledger, &e, &why) < 0)
 			log_failure("audit.failed", &why, c->action);
 		json_decref(e.outcome);
@@ -155,8 +156,9 @@ void call_fail(struct call *c, const struct cell_error *err)
 	json_decref(o);
 	if (status == 500 || status == 502)
 		log_failure("request.failed", err, c->route->pattern);
-	if (status == 409 && err->code == CELL_EBUSY)
-		(void)http_add_header(c->x, "Retry-After", "1");
+	if (status == 429 || status == 503 || err->code == CELL_EBUSY)
+		(void)http_add_headerf(c->x, "Retry-After", "%u",
+			c->retry_after_s ? c->retry_after_s : 1);
 	idempotency_end(c, status, text ? text : "", text ? strlen(text) : 0);
 	record_end(c, status, err);
 	http_respond(c->x, status, "application/json", text ? text : "{}", text ? strlen(text) : 2);
@@ -244,7 +246,8 @@ static void ask_done(void *arg)
 }
 
 /* The guard is asked on a thread: copies of what its request points to. */
-static int ask_guard(struct call *c, const struct policy_request *request, void (*go)(struct call *c))
+static int ask_guard(struct call *c, const struct policy_request *request,
+	void (*go)(struct call *c))
 {
 	struct asked *a = calloc(1, sizeof *a);
 	size_t n = 0;
@@ -399,7 +402,7 @@ int call_texts(struct call *c, const char *name, const char ***ret, struct cell_
 	const char **list = calloc(json_array_size(v) + 1, sizeof *list);
 	if (!list)
 		return cell_fail_errno(err, ENOMEM, "read '%s'", name);
-	json_array_foreach(v, i, one) {
+	json_array_foreach (v, i, one) {
 		if (!json_is_string(one) ||
 			strlen(json_string_value(one)) != json_string_length(one)) {
 			free(list);
@@ -416,7 +419,7 @@ int call_known(struct call *c, const char *const *names, struct cell_error *err)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(c->body, key, v) {
+	json_object_foreach (c->body, key, v) {
 		size_t i = 0;
 		while (names[i] && strcmp(names[i], key))
 			i++;
@@ -443,6 +446,7 @@ int call_query_uint(struct call *c, const char *name, uint64_t otherwise, uint64
 	errno = 0;
 	*ret = strtoull(s, &end, 10);
 	if (*s < '0' || *s > '9' || *end || errno)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "?%s=%.40s must be a whole number", name, s);
+		return cell_fail(err, CELL_EINVAL, EINVAL, "?%s=%.40s must be a whole number", name,
+			s);
 	return 0;
 }

@@ -17,11 +17,12 @@
 struct call;
 struct route {
 	const char *method;
-	const char *pattern; /* "/v1/sessions/{id}/execs/{exec}"; a last "*" takes the rest of the path */
+	const char *
+		pattern; /* "/v1/sessions/{id}/execs/{exec}"; a last "*" takes the rest of the path */
 	enum token_role role;
-	bool is_public; /* no token asked for */
+	bool is_public;	    /* no token asked for */
 	const char *action; /* for policy and audit: "session.create"; NULL: only looked at */
-	bool has_json;	/* its body is a JSON object (may be empty), collected before the handler */
+	bool has_json; /* its body is a JSON object (may be empty), collected before the handler */
 	bool is_replayable; /* an Idempotency-Key makes its answer be kept and given again */
 	void (*handler)(struct call *c);
 };
@@ -33,7 +34,7 @@ struct call {
 	struct token who;
 	char params[CALL_PARAMS_MAX][512]; /* in the order of the pattern, decoded */
 	const char *rest;		   /* what "*" took, as sent */
-	struct session *session; /* referenced when the handler looked it up */
+	struct session *session;	   /* referenced when the handler looked it up */
 	json_t *body;
 	struct trace_span span;
 	int64_t started_ns;
@@ -45,6 +46,7 @@ struct call {
 	struct policy_decision decision;
 	struct usage_sample usage;
 	bool has_intent;
+	unsigned retry_after_s; /* of a 429 or 503; 0: a second */
 	/* idempotency.c */
 	char key[256];
 	char fingerprint[65];
@@ -84,7 +86,8 @@ bool call_start_work(struct net_pool *pool, struct call_work *w);
 /* Members of the body. NULL or the default when absent; -EINVAL (the call is not ended) when of another type. */
 int call_text(struct call *c, const char *name, const char **ret, struct cell_error *err);
 int call_bool(struct call *c, const char *name, bool *ret, struct cell_error *err);
-int call_uint(struct call *c, const char *name, uint64_t max, uint64_t *ret, struct cell_error *err);
+int call_uint(struct call *c, const char *name, uint64_t max, uint64_t *ret,
+	struct cell_error *err);
 /* "30s", "5m" or a number of seconds, as milliseconds. */
 int call_duration(struct call *c, const char *name, uint64_t *ret_ms, struct cell_error *err);
 /* A list of strings, NULL-terminated; the array is the caller's, the texts are the body's. NULL when absent. */

@@ -132,7 +132,7 @@ void filework_start(struct filework *w)
 {
 	struct call *c = w->call;
 
-	(void)snprintf(w->name, sizeof w->name, "%s", c->session->id);
+	(void)snprintf(w->name, sizeof w->name, "%s", c->session->cell_name);
 	w->cell = session_take_spare(c->session);
 	if (net_pool_work(w->is_watch ? c->srv->watches : c->srv->files, work, done, w) == 0)
 		return;
@@ -145,8 +145,8 @@ void filework_start(struct filework *w)
 		return;
 	}
 	filework_free(w);
-	(void)http_add_header(c->x, "Retry-After", "1");
-	call_failf(c, CELL_EBUSY, "try again in a second", "too many operations on files are under way");
+	call_failf(c, CELL_EBUSY, "try again in a second",
+		"too many operations on files are under way");
 }
 
 /* ---- down ---- */

@@ -26,7 +26,7 @@ struct flow {
 	bool is_following;
 	bool is_blocked; /* the client is slow: on_drain goes on */
 	struct net_timer *heartbeat;
-	uint64_t max_output; /* waiting */
+	uint64_t max_output;	      /* waiting */
 	char tenant[TENANT_NAME_MAX]; /* whose stream it counts as */
 };
 
@@ -47,7 +47,7 @@ static struct flow *flow_new(struct call *c, struct exec *e)
 
 	if (!v.is_allowed) {
 		(void)quota_fail(&v, c->who.tenant, &err);
-		(void)http_add_headerf(c->x, "Retry-After", "%" PRIu64, v.retry_after_ms / 1000 + 1);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
 		call_fail(c, &err);
 		return NULL;
 	}
@@ -78,7 +78,8 @@ static json_t *result_json(struct flow *f)
 	struct buf text[3] = {BUF_INIT(0), BUF_INIT(f->max_output), BUF_INIT(f->max_output)};
 	bool is_cut = false;
 
-	while (spool_read(e->spool, &at, &ev, NULL) == 0 && ev.kind != SPOOL_NONE && ev.kind != SPOOL_END) {
+	while (spool_read(e->spool, &at, &ev, NULL) == 0 && ev.kind != SPOOL_NONE &&
+		ev.kind != SPOOL_END) {
 		struct buf *b = &text[ev.stream];
 		size_t room = b->max - b->len, n = ev.len < room ? ev.len : room;
 
@@ -103,7 +104,8 @@ static void wait_over(struct flow *f)
 	json_t *error = json_object_get(f->r.exec->end, "error");
 
 	if (error) { /* it has no result: the guest died, or would not start it */
-		struct cell_error err = {.code = flow_code(json_string_value(json_object_get(error, "code")))};
+		struct cell_error err = {
+			.code = flow_code(json_string_value(json_object_get(error, "code")))};
 		const char *m = json_string_value(json_object_get(error, "message"));
 		const char *h = json_string_value(json_object_get(error, "hint"));
 		(void)snprintf(err.msg, sizeof err.msg, "%s", m ? m : "");
@@ -179,7 +181,8 @@ static int send_text(struct flow *f, const char *type, const char *text, size_t 
 		(void)buf_addc(&b, '\n');
 	} else {
 		/* where to go on after this event: what Last-Event-ID gives back */
-		(void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, f->r.at.want[1], f->r.at.want[2]);
+		(void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, f->r.at.want[1],
+			f->r.at.want[2]);
 		(void)sse_event(&b, id, type, text, len);
 	}
 	return http_write(f->x, b.data, b.len);

@@ -9,7 +9,6 @@
  */
 #include "server/port_proxy.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
@@ -378,8 +377,7 @@ static struct proxy *proxy_new(struct call *c, unsigned port)
 
 	if (!v.is_allowed) {
 		(void)quota_fail(&v, c->who.tenant, &err);
-		(void)http_add_headerf(c->x, "Retry-After", "%" PRIu64,
-			v.retry_after_ms / 1000 + 1);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
 		call_fail(c, &err);
 		return NULL;
 	}

@@ -25,6 +25,7 @@
 #include "server/notify.h"
 #include "server/post.h"
 #include "server/price.h"
+#include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
@@ -37,14 +38,18 @@
 
 static const struct metrics_family families[METRIC_FAMILIES + 1] = {
 	/* the ledger's come first: filled at start */
-	[METRIC_REQUESTS] = {METRICS_COUNTER, "cell_http_requests_total", "Requests answered", {"route", "method", "status"}},
-	[METRIC_REQUEST_LATENCY] = {METRICS_SECONDS, "cell_http_request_duration_seconds", "Time to answer",
+	[METRIC_REQUESTS] = {METRICS_COUNTER, "cell_http_requests_total", "Requests answered",
 		{"route", "method", "status"}},
+	[METRIC_REQUEST_LATENCY] = {METRICS_SECONDS, "cell_http_request_duration_seconds",
+		"Time to answer", {"route", "method", "status"}},
 	[METRIC_SESSIONS] = {METRICS_GAUGE, "cell_sessions", "Sessions by state", {"state"}},
-	[METRIC_EXECS_RUNNING] = {METRICS_GAUGE, "cell_execs_running", "Commands running now", {NULL}},
+	[METRIC_EXECS_RUNNING] = {METRICS_GAUGE, "cell_execs_running", "Commands running now",
+		{NULL}},
 	[METRIC_STREAMS] = {METRICS_GAUGE, "cell_streams", "Streams open now", {NULL}},
-	[METRIC_CONNECTIONS] = {METRICS_GAUGE, "cell_http_connections", "Connections open now", {NULL}},
-	[METRIC_RECONCILED] = {METRICS_COUNTER, "cell_reconciled_total", "What recovery and sweeps put right", {"what"}},
+	[METRIC_CONNECTIONS] = {METRICS_GAUGE, "cell_http_connections", "Connections open now",
+		{NULL}},
+	[METRIC_RECONCILED] = {METRICS_COUNTER, "cell_reconciled_total",
+		"What recovery and sweeps put right", {"what"}},
 };
 
 struct running {
@@ -87,7 +92,8 @@ static int find_places(struct running *run, const struct serve_options *o, struc
 		list = usual;
 	for (size_t i = 0; list[i]; i++) {
 		if (run->n_places == LISTENERS_MAX)
-			return cell_fail(err, CELL_EINVAL, E2BIG, "listen: more than %d addresses", LISTENERS_MAX);
+			return cell_fail(err, CELL_EINVAL, E2BIG, "listen: more than %d addresses",
+				LISTENERS_MAX);
 		int r = listen_parse(list[i], &run->places[run->n_places++], err);
 		if (r < 0)
 			return r;
@@ -109,23 +115,28 @@ static int check_auth(struct running *run, bool is_dev, struct cell_error *err)
 	if (srv->set.is_auth_disabled) {
 		if (srv->set.auth_token)
 			return cell_error_hint(err,
-				cell_fail(err, CELL_EINVAL, EINVAL, "both server.auth_token and server.auth_disabled are set"),
+				cell_fail(err, CELL_EINVAL, EINVAL,
+					"both server.auth_token and server.auth_disabled are set"),
 				"leave one of them out");
 		for (size_t i = 0; i < run->n_places; i++) {
 			if (run->places[i].is_loopback)
 				continue;
 			int r = cell_fail(err, CELL_EDENIED, EPERM,
-				"server.auth_disabled: others than this machine would reach port %u without a token",
+				"server.auth_disabled: others than this machine would reach port "
+				"%u without a token",
 				run->places[i].port);
-			return cell_error_hint(err, r, "listen on 127.0.0.1 or a unix socket, or use tokens");
+			return cell_error_hint(err, r,
+				"listen on 127.0.0.1 or a unix socket, or use tokens");
 		}
 		return 0;
 	}
 	if (srv->set.auth_token || is_dev || token_each(srv->db, NULL, take_any, NULL, NULL) == 1)
 		return 0;
-	int r = cell_fail(err, CELL_EDENIED, EPERM, "refusing to start: there is no token, and authentication is not disabled");
+	int r = cell_fail(err, CELL_EDENIED, EPERM,
+		"refusing to start: there is no token, and authentication is not disabled");
 	return cell_error_hint(err, r,
-		"'cell token create --role admin' makes one; or set server.auth_token; or, on loopback only, server.auth_disabled: true");
+		"'cell token create --role admin' makes one; or set server.auth_token; or, on "
+		"loopback only, server.auth_disabled: true");
 }
 
 static int open_ledger(struct running *run, struct cell_error *err)
@@ -157,8 +168,8 @@ static int open_ledger(struct running *run, struct cell_error *err)
 static int open_state(struct running *run, struct cell_error *err)
 {
 	struct server *srv = &run->srv;
-	const struct db_module *modules[] = {&tenant_module, &token_module, &quota_module, &session_module,
-		&idempotency_module, NULL};
+	const struct db_module *modules[] = {&tenant_module, &token_module, &quota_module,
+		&session_module, &schedule_module, &idempotency_module, NULL};
 	int r = place_find(srv->cfg, true, &srv->place, err);
 
 	if (r < 0)
@@ -191,9 +202,10 @@ static int open_tracing(struct running *run, struct cell_error *err)
 	if (!url)
 		return 0;
 	run->tracing_url = strdup(url);
-	if (!run->tracing_url || tracer_new(setting_text(run->srv.cfg, "server.tracing.service", "cell"),
-				     (unsigned)setting_number(run->srv.cfg, "server.tracing.sample", 100) * 10, 0,
-				     &run->srv.tracer) < 0)
+	if (!run->tracing_url ||
+		tracer_new(setting_text(run->srv.cfg, "server.tracing.service", "cell"),
+			(unsigned)setting_number(run->srv.cfg, "server.tracing.sample", 100) * 10,
+			0, &run->srv.tracer) < 0)
 		return cell_fail_errno(err, ENOMEM, "trace");
 	return 0;
 }
@@ -234,8 +246,10 @@ static void each_second(void *arg)
 		log_failure("audit.failed", &err, "tick");
 	if (usage_flush(srv->ledger.usage, &err) < 0)
 		log_failure("usage.failed", &err, "flush");
-	if (!srv->is_leaving)
+	if (!srv->is_leaving) {
 		session_sweep(srv);
+		schedule_tick(srv);
+	}
 	if (srv->tracer && !run->is_exporting) {
 		run->is_exporting = net_work(srv->loop, export_work, export_done, run) == 0;
 	}
@@ -267,17 +281,20 @@ static void on_signal(void *arg, int signum)
 	log_event(LOG_INFO, "leaving", "signal", sigabbrev_np(signum), NULL);
 	notify("STOPPING=1");
 	run->srv.is_leaving = true;
-	http_drain(run->srv.http, (unsigned)setting_number(run->srv.cfg, "server.drain_timeout", DRAIN_MS), drained, run);
+	http_drain(run->srv.http,
+		(unsigned)setting_number(run->srv.cfg, "server.drain_timeout", DRAIN_MS), drained,
+		run);
 }
 
-static const char *error_body(struct http_exchange *x, int status, const char *message, const char *request_id,
-	struct buf *ret, void *arg)
+static const char *error_body(struct http_exchange *x, int status, const char *message,
+	const char *request_id, struct buf *ret, void *arg)
 {
 	static const struct {
 		int status;
 		enum cell_code code;
-	} codes[] = {{404, CELL_ENOTFOUND}, {413, CELL_ELIMIT}, {429, CELL_ELIMIT}, {431, CELL_ELIMIT}, {414, CELL_ELIMIT},
-		{408, CELL_ETIMEOUT}, {501, CELL_ENOTSUP}, {503, CELL_EBUSY}, {505, CELL_ENOTSUP}, {401, CELL_EDENIED}};
+	} codes[] = {{404, CELL_ENOTFOUND}, {413, CELL_ELIMIT}, {429, CELL_ELIMIT},
+		{431, CELL_ELIMIT}, {414, CELL_ELIMIT}, {408, CELL_ETIMEOUT}, {501, CELL_ENOTSUP},
+		{503, CELL_EBUSY}, {505, CELL_ENOTSUP}, {401, CELL_EDENIED}};
 	struct cell_error err = {.code = status >= 500 ? CELL_EINTERNAL : CELL_EINVAL};
 
 	(void)x;
@@ -317,15 +334,18 @@ static int start_loop(struct running *run, struct cell_error *err)
 	return r;
 }
 
-static int start_listening(struct running *run, const struct serve_options *o, struct cell_error *err)
+static int start_listening(struct running *run, const struct serve_options *o,
+	struct cell_error *err)
 {
 	struct server *srv = &run->srv;
-	const char *cert = o->tls_cert ? o->tls_cert : setting_text(o->cfg, "server.tls.cert", NULL);
+	const char *cert =
+		o->tls_cert ? o->tls_cert : setting_text(o->cfg, "server.tls.cert", NULL);
 	const char *key = o->tls_key ? o->tls_key : setting_text(o->cfg, "server.tls.key", NULL);
 	int inherited = http_inherited_fds(), r = 0;
 
 	if (!cert != !key)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "TLS needs both a certificate and its key");
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"TLS needs both a certificate and its key");
 	if (cert)
 		r = net_tls_new(cert, key, &run->tls, err);
 	for (int i = 0; r == 0 && i < inherited; i++)
@@ -334,7 +354,9 @@ static int start_listening(struct running *run, const struct serve_options *o, s
 		struct listen_place *p = &run->places[i];
 		if (!p->is_loopback && !cert)
 			log_event(LOG_WARN, "plain", "hint",
-				"tokens go over the network in the clear: set server.tls, or put a proxy with TLS before it", NULL);
+				"tokens go over the network in the clear: set server.tls, or put a "
+				"proxy with TLS before it",
+				NULL);
 		r = listen_open(srv->http, p, run->tls, err);
 	}
 	return r;

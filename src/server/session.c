@@ -12,13 +12,17 @@
 #include "core/remove_tree.h"
 #include "server/clock.h"
 #include "server/exec.h"
+#include "server/schedule.h"
 #include "server/seat.h"
 #include "server/server.h"
 
 static const char *const migrations[] = {
-	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, lifecycle TEXT NOT NULL,"
-	" backend TEXT NOT NULL, spec TEXT NOT NULL, labels TEXT NOT NULL, degraded TEXT, fingerprint TEXT NOT NULL,"
-	" created_ns INTEGER NOT NULL, last_used_ns INTEGER NOT NULL, idle_ms INTEGER NOT NULL, expires_ns INTEGER NOT NULL,"
+	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, "
+	"lifecycle TEXT NOT NULL,"
+	" backend TEXT NOT NULL, spec TEXT NOT NULL, labels TEXT NOT NULL, degraded TEXT, "
+	"fingerprint TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL, last_used_ns INTEGER NOT NULL, idle_ms INTEGER NOT NULL, "
+	"expires_ns INTEGER NOT NULL,"
 	" error TEXT) WITHOUT ROWID;",
 	NULL};
 const struct db_module session_module = {"sessions", migrations};
@@ -78,6 +82,7 @@ void session_unref(struct session *s)
 	json_decref(s->labels);
 	json_decref(s->degraded);
 	close_spares(s);
+	schedule_free(s->schedule);
 	free(s);
 }
 
@@ -87,7 +92,7 @@ static void count(struct session *s, enum session_state state)
 	int64_t n = 0;
 	struct session *o, *next;
 
-	HASH_ITER(hh, s->srv->sessions, o, next)
+	HASH_ITER (hh, s->srv->sessions, o, next)
 		n += o->state == state;
 	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
 }
@@ -98,6 +103,13 @@ void session_insert(struct session *s)
 	HASH_ADD_STR(s->srv->sessions, id, s);
 }
 
+/* What a cell takes is held by its name: those who share it hold it together. */
+static void release_quota(struct session *s)
+{
+	if (!session_other_user(s))
+		(void)quota_release(s->srv->quota, s->cell_name, NULL);
+}
+
 void session_forget(struct session *s)
 {
 	if (s->is_gone)
@@ -105,7 +117,8 @@ void session_forget(struct session *s)
 	s->is_gone = true;
 	HASH_DEL(s->srv->sessions, s);
 	(void)db_run(s->srv->db, NULL, "DELETE FROM sessions WHERE id = ?", "s", s->id);
-	(void)quota_release(s->srv->quota, s->id, NULL);
+	release_quota(s);
+	schedule_forget(s);
 	session_unref(s);
 }
 
@@ -118,7 +131,8 @@ int session_find(struct server *srv, const char *id, const char *tenant, struct 
 	/* another tenant's is not there, as far as this one can tell */
 	if (!s || (tenant && strcmp(s->tenant, tenant))) {
 		int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no session '%.64s'", id);
-		return cell_error_hint(err, r, "GET /v1/sessions lists them; they end when idle for too long");
+		return cell_error_hint(err, r,
+			"GET /v1/sessions lists them; they end when idle for too long");
 	}
 	session_ref(s);
 	*ret = s;
@@ -137,19 +151,23 @@ static char *dumped(const json_t *j)
 
 int session_save(struct session *s, struct cell_error *err)
 {
-	auto_free char *spec = dumped(s->spec), *labels = dumped(s->labels), *degraded = dumped(s->degraded);
-	json_t *why = s->error.code ? json_pack("{s:i, s:s, s:s, s:s}", "code", (int)s->error.code, "msg",
-					      s->error.msg, "hint", s->error.hint, "backend", s->error.backend)
+	auto_free char *spec = dumped(s->spec), *labels = dumped(s->labels),
+		       *degraded = dumped(s->degraded);
+	json_t *why = s->error.code ? json_pack("{s:i, s:s, s:s, s:s}", "code", (int)s->error.code,
+					      "msg", s->error.msg, "hint", s->error.hint, "backend",
+					      s->error.backend)
 				    : NULL;
 	auto_free char *error = dumped(why);
 
 	json_decref(why);
 	return db_run(s->srv->db, err,
-		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, labels, degraded, fingerprint,"
-		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle, s->backend,
-		spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint, s->created_ns,
-		s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
+		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, "
+		"labels, degraded, fingerprint,"
+		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES "
+		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle,
+		s->backend, spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint,
+		s->created_ns, s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
 }
 
 static void set_state(struct session *s, enum session_state state)
@@ -178,7 +196,8 @@ static void call_waiters(struct session *s, struct session_waiter **list)
 	session_unref(s);
 }
 
-static bool add_waiter(struct session_waiter **list, void (*fn)(struct session *s, void *arg), void *arg)
+static bool add_waiter(struct session_waiter **list, void (*fn)(struct session *s, void *arg),
+	void *arg)
 {
 	struct session_waiter *w = calloc(1, sizeof *w);
 
@@ -207,8 +226,8 @@ int session_require_ready(const struct session *s, struct cell_error *err)
 	}
 	int r = cell_fail(err, CELL_EBUSY, EBUSY, "session '%s' is %s", s->id,
 		session_state_name(s->state));
-	return cell_error_hint(err, r, s->state == SESSION_CREATING ? "wait until it is ready"
-								   : "make a new one");
+	return cell_error_hint(err, r,
+		s->state == SESSION_CREATING ? "wait until it is ready" : "make a new one");
 }
 
 /* ---- losing it ---- */
@@ -238,6 +257,7 @@ struct making {
 	struct cell *cell;
 	struct cell_error err;
 	int result;
+	bool is_shared;
 	/* a fresh seat */
 	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg);
 	void *arg;
@@ -251,6 +271,14 @@ static void make_work(void *arg)
 	m->result = cell_config_spec(m->cfg, &spec, &m->err);
 	if (m->result == 0)
 		m->result = cell_open(spec, &m->cell, &m->err);
+	if (m->result < 0 && m->err.code == CELL_EEXISTS &&
+		m->is_shared) { /* another session's, alive */
+		struct cell_error why = {0};
+		if (cell_reopen(spec->name, &m->cell, &why) == 0) {
+			m->result = 0;
+			m->err = (struct cell_error){0};
+		}
+	}
 	/* made by a server that died before it knew: it is ours */
 	if (m->result < 0 && m->err.code == CELL_EEXISTS) {
 		m->err = (struct cell_error){0};
@@ -267,7 +295,8 @@ static json_t *degraded_json(const struct cell *c)
 
 	for (int i = 0; i < CELL_CAP_COUNT; i++)
 		if (caps & CELL_CAP_BIT(i))
-			(void)json_array_append_new(list, json_string(cell_cap_name((enum cell_cap)i)));
+			(void)json_array_append_new(list,
+				json_string(cell_cap_name((enum cell_cap)i)));
 	return list;
 }
 
@@ -277,6 +306,7 @@ static void made(void *arg)
 	struct session *s = m->s;
 
 	cell_config_free(m->cfg);
+	session_end_turn(s);
 	if (m->result == 0) {
 		(void)snprintf(s->backend, sizeof s->backend, "%s", cell_backend_of(m->cell));
 		json_decref(s->degraded);
@@ -289,7 +319,7 @@ static void made(void *arg)
 		session_touch(s);
 		set_state(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
 		if (m->result < 0)
-			(void)quota_release(s->srv->quota, s->id, NULL);
+			release_quota(s);
 	}
 	call_waiters(s, &s->made_waiters);
 	session_unref(s);
@@ -309,6 +339,7 @@ static void ephemeral_made(void *arg)
 {
 	struct session *s = arg;
 
+	session_end_turn(s);
 	if (s->state == SESSION_CREATING)
 		set_state(s, SESSION_READY);
 	call_waiters(s, &s->made_waiters);
@@ -320,13 +351,17 @@ void session_make(struct session *s)
 	struct making *m = calloc(1, sizeof *m);
 	struct cell_error err = {0};
 
+	if (!session_take_turn(s, session_make)) {
+		free(m);
+		return;
+	}
 	session_ref(s);
 	if (!strcmp(s->lifecycle, "ephemeral") && m) { /* each command has a cell of its own */
 		free(m);
 		(void)net_loop_post(s->srv->loop, ephemeral_made, s);
 		return;
 	}
-	if (!m || session_spec(s->srv, s->spec, s->id, true, &m->cfg, &err) < 0) {
+	if (!m || session_spec(s->srv, s->spec, s->cell_name, true, &m->cfg, &err) < 0) {
 		s->error = err;
 		if (m) {
 			m->s = s;
@@ -337,11 +372,13 @@ void session_make(struct session *s)
 		return;
 	}
 	m->s = s;
+	m->is_shared = session_is_shared(s);
 	if (net_pool_work(s->srv->lives, make_work, made, m) < 0)
 		(void)net_loop_post(s->srv->loop, fail_making, m);
 }
 
-static void read_order(struct session *s, const struct session_order *o, const struct cell_spec *spec)
+static void read_order(struct session *s, const struct session_order *o,
+	const struct cell_spec *spec)
 {
 	const char *lifecycle = json_string_value(json_object_get(o->spec, "lifecycle"));
 
@@ -350,6 +387,7 @@ static void read_order(struct session *s, const struct session_order *o, const s
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", o->fingerprint);
 	(void)snprintf(s->backend, sizeof s->backend, "%s", spec->backend ? spec->backend : "");
 	s->spec = json_incref(o->spec);
+	session_name_cell(s);
 	s->labels = json_object();
 	s->degraded = json_array();
 	s->created_ns = s->last_used_ns = clock_unix_ns();
@@ -393,12 +431,23 @@ int session_create(struct server *srv, const struct session_order *order, struct
 		[QUOTA_MEMORY_BYTES] = spec->limits.memory_bytes,
 		[QUOTA_STORAGE_BYTES] = spec->limits.disk_bytes};
 	cell_config_free(cfg);
-	r = quota_hold(srv->quota, s->id, s->tenant, amounts, &verdict, err);
+	r = session_check_sharing(s, err);
+	if (r == 0)
+		r = schedule_read(s, err);
+	if (r < 0) {
+		session_unref(s);
+		return r;
+	}
+	verdict.is_allowed = true;
+	if (!session_other_user(s)) /* a cell that is there already is held already */
+		r = quota_hold(srv->quota, s->cell_name, s->tenant, amounts, &verdict, err);
 	if (r == 0 && !verdict.is_allowed)
 		r = quota_fail(&verdict, s->tenant, err);
 	if (r >= 0) {
 		session_insert(s);
 		r = session_save(s, err);
+		if (r >= 0)
+			r = schedule_save(s, err);
 		if (r < 0)
 			session_forget(s);
 	}
@@ -411,6 +460,18 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	return 0;
 }
 
+void session_remake(struct session *s)
+{
+	log_event(LOG_INFO, "session.remade", "session", s->id, NULL);
+	close_spares(s);
+	if (s->seat)
+		(void)cell_close(seat_free(s->seat), NULL);
+	s->seat = NULL;
+	s->error = (struct cell_error){0};
+	set_state(s, SESSION_CREATING);
+	session_make(s);
+}
+
 /* ---- ending it ---- */
 
 struct ending {
@@ -419,13 +480,17 @@ struct ending {
 	char name[64];
 	struct cell_error err;
 	int result;
-	bool is_known; /* it may never have been made */
+	bool is_kept; /* others use the cell */
 };
 
 static void end_work(void *arg)
 {
 	struct ending *e = arg;
 
+	if (e->is_kept) {
+		(void)cell_close(e->cell, NULL);
+		return;
+	}
 	e->result = e->cell ? cell_destroy(e->cell, &e->err) : cell_remove(e->name, &e->err);
 	if (e->result < 0 && e->err.code == CELL_ENOTFOUND)
 		e->result = 0;
@@ -436,6 +501,7 @@ static void ended(void *arg)
 	struct ending *e = arg;
 	struct session *s = e->s;
 
+	session_end_turn(s);
 	if (e->result < 0) {
 		log_failure("session.end", &e->err, s->id); /* the sweep tries again */
 		s->error = e->err;
@@ -451,16 +517,24 @@ static void ended(void *arg)
 
 static void end_now(struct session *s)
 {
-	struct ending *e = calloc(1, sizeof *e);
 	struct cell_error why = {.code = CELL_EGONE};
+	struct ending *e;
 
-	if (!e)
+	if (!session_take_turn(s, end_now))
 		return;
+	e = calloc(1, sizeof *e);
+	if (!e) {
+		session_end_turn(s);
+		return;
+	}
+	e->is_kept = session_other_user(s) != NULL;
 	(void)snprintf(why.msg, sizeof why.msg, "the session was ended");
 	close_spares(s);
 	if (s->seat) {
 		while (s->seat->execs) {
 			struct exec *x = s->seat->execs;
+			if (e->is_kept && x->x) /* the cell stays, its commands do not */
+				(void)cell_exec_kill(x->x, NULL);
 			s->seat->is_broken = true; /* nothing more is taken from it */
 			exec_lose(x, &why);
 		}
@@ -468,13 +542,15 @@ static void end_now(struct session *s)
 		s->seat = NULL;
 	}
 	e->s = s;
-	(void)snprintf(e->name, sizeof e->name, "%s", s->id);
+	(void)snprintf(e->name, sizeof e->name, "%s", s->cell_name);
 	session_ref(s);
 	if (net_pool_work(s->srv->lives, end_work, ended, e) == 0)
 		return;
 	/* the queue is full: the sweep comes back to it; the cell is found by its name */
 	if (e->cell)
 		(void)cell_close(e->cell, NULL);
+	session_end_turn(s);
+	s->error = why; /* so that it does */
 	session_unref(s);
 	free(e);
 }
@@ -485,7 +561,8 @@ static void end_after_making(struct session *s, void *arg)
 	end_now(s);
 }
 
-void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg), void *arg)
+void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
+	void *arg)
 {
 	bool is_making = s->state == SESSION_CREATING;
 	bool is_first = s->state != SESSION_ENDING;
@@ -500,7 +577,8 @@ void session_end(struct session *s, const char *why, void (*fn)(struct session *
 	if (!is_first && !s->error.code)
 		return;
 	if (is_first)
-		log_event(LOG_INFO, "session.end", "session", s->id, "tenant", s->tenant, "why", why, NULL);
+		log_event(LOG_INFO, "session.end", "session", s->id, "tenant", s->tenant, "why",
+			why, NULL);
 	s->error = (struct cell_error){0};
 	set_state(s, SESSION_ENDING);
 	if (is_making)
@@ -600,16 +678,19 @@ static json_t *time_json(int64_t ns)
 
 json_t *session_json(const struct session *s)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}", "id", s->id,
-		"tenant", s->tenant, "state", session_state_name(s->state), "lifecycle", s->lifecycle, "backend",
-		s->backend, "labels", s->labels, "spec", s->spec, "degraded", s->degraded, "created_at",
-		time_json(s->created_ns), "last_used_at", time_json(s->last_used_ns), "expires_at",
-		time_json(s->expires_ns), "idle_timeout_s", (double)s->idle_timeout_ms / 1000.0,
-		"execs_running", (json_int_t)s->n_execs);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}",
+		"id", s->id, "tenant", s->tenant, "state", session_state_name(s->state),
+		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
+		s->spec, "degraded", s->degraded, "created_at", time_json(s->created_ns),
+		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
+		"idle_timeout_s", (double)s->idle_timeout_ms / 1000.0, "execs_running",
+		(json_int_t)s->n_execs);
 
+	if (s->schedule)
+		(void)json_object_set_new(o, "schedule", schedule_json(s));
 	if (s->error.code)
 		(void)json_object_set_new(o, "error",
-			json_pack("{s:s, s:s, s:s}", "code", cell_code_name(s->error.code), "message",
-				s->error.msg, "hint", s->error.hint));
+			json_pack("{s:s, s:s, s:s}", "code", cell_code_name(s->error.code),
+				"message", s->error.msg, "hint", s->error.hint));
 	return o;
 }

@@ -19,6 +19,7 @@
 
 struct call;
 struct exec;
+struct schedule;
 struct seat;
 struct server;
 struct session;
@@ -45,6 +46,7 @@ struct session_waiter {
 
 struct session {
 	char id[32];
+	char cell_name[32]; /* the session's id, or one that several share */
 	char tenant[TENANT_NAME_MAX];
 	enum session_state state;
 	char lifecycle[16];
@@ -58,12 +60,16 @@ struct session {
 	uint64_t idle_timeout_ms; /* 0: never */
 	int64_t expires_ns;	  /* 0: never */
 	struct server *srv;
-	struct seat *seat; /* READY; NULL for ephemeral ones */
+	struct seat *seat;  /* READY; NULL for ephemeral ones */
 	struct exec *execs; /* running */
 	unsigned n_execs;
 	struct cell *spares[SESSION_SPARES]; /* connections for the next operations on files */
 	unsigned n_spares;
 	struct session_waiter *made_waiters, *gone_waiters;
+	bool is_working; /* a thread makes or ends its cell */
+	void (*queued)(struct session
+			*s);	   /* what it does when another's work on the same cell is done */
+	struct schedule *schedule; /* of the lifecycle `scheduled` */
 	unsigned refs;
 	bool is_gone; /* not in the table any more */
 	UT_hash_handle hh;
@@ -90,8 +96,11 @@ int session_require_ready(const struct session *s, struct cell_error *err);
 /* fn is called from the loop once it is no longer `creating`; at once when that is so already. */
 void session_when_made(struct session *s, void (*fn)(struct session *s, void *arg), void *arg);
 /* Begin to end it; fn (may be NULL) when nothing of it is left, or it could not be ended (then it is still there). why is for the record. */
-void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg), void *arg);
+void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
+	void *arg);
 int session_save(struct session *s, struct cell_error *err);
+/* A lost one gets another cell: it is `creating` again. Not from inside of its seat. */
+void session_remake(struct session *s);
 
 /* A cell of its own for one command of an ephemeral session: done on the loop with a seat, or NULL and why. */
 void session_fresh_seat(struct session *s,
@@ -105,6 +114,19 @@ struct cell *session_take_spare(struct session *s);
 bool session_keep_spare(struct session *s, struct cell *cell);
 
 json_t *session_json(const struct session *s);
+
+/* session_share.c: the lifecycle `workspace`. */
+bool session_is_shared(const struct session *s);
+int session_check_key(json_t *asked,
+	struct cell_error *err); /* workspace_key, of what is asked for */
+void session_name_cell(struct session *s);
+struct session *session_other_user(const struct session
+		*s); /* of the same cell; NULL: it has it to itself */
+/* May it join those that use its cell now? */
+int session_check_sharing(const struct session *s, struct cell_error *err);
+/* Work on its cell may begin now (then end it with session_end_turn()); or go(s) is called when it may. */
+bool session_take_turn(struct session *s, void (*go)(struct session *s));
+void session_end_turn(struct session *s);
 
 /* session_recover.c */
 int session_recover(struct server *srv, struct cell_error *err);

@@ -16,6 +16,7 @@
 #include "server/clock.h"
 #include "server/exec.h"
 #include "server/idempotency.h"
+#include "server/schedule.h"
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session.h"
@@ -66,10 +67,14 @@ static int on_row(const struct db_row *row, void *user)
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", db_text(row, 8));
 	s->created_ns = db_int(row, 9);
 	s->last_used_ns = db_int(row, 10);
+	session_name_cell(s);
 	s->idle_timeout_ms = (uint64_t)db_int(row, 11);
 	s->expires_ns = db_int(row, 12);
 	if (!db_is_null(row, 13))
 		read_error(s, db_text(row, 13));
+	struct cell_error err = {0};
+	if (schedule_read(s, &err) < 0 || schedule_load(s, &err) < 0)
+		log_failure("schedule.failed", &err, s->id);
 	session_insert(s);
 	session_unref(s);
 	return 0;
@@ -104,7 +109,7 @@ static void adopt(struct session *s)
 {
 	struct cell_error err = {0};
 	struct cell *cell = NULL;
-	int r = cell_reopen(s->id, &cell, &err);
+	int r = cell_reopen(s->cell_name, &cell, &err);
 
 	if (r == 0)
 		r = session_seat(s, cell, &err);
@@ -175,6 +180,9 @@ static int on_cell(const struct cell_info *info, void *user)
 		return 0;
 	(void)snprintf(id, sizeof id, "%s", info->name);
 	HASH_FIND_STR(o->srv->sessions, id, s);
+	for (struct session *any = o->srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
+		if (!strcmp(any->cell_name, id))
+			s = any;
 	if (s)
 		return 0;
 	/* s<id>.<boot>-<n>: a command's own cell; of this server they are looked after */
@@ -238,13 +246,14 @@ int session_recover(struct server *srv, struct cell_error *err)
 {
 	struct session *s, *next;
 	int r = db_each(srv->db, on_row, srv, err,
-		"SELECT id, tenant, state, lifecycle, backend, spec, labels, degraded, fingerprint, created_ns, last_used_ns,"
+		"SELECT id, tenant, state, lifecycle, backend, spec, labels, degraded, "
+		"fingerprint, created_ns, last_used_ns,"
 		" idle_ms, expires_ns, error FROM sessions",
 		"");
 
 	if (r < 0)
 		return r;
-	HASH_ITER(hh, srv->sessions, s, next)
+	HASH_ITER (hh, srv->sessions, s, next)
 		recover_one(s);
 	find_stray_spools(srv);
 	find_orphans(srv);
@@ -265,7 +274,8 @@ static void drop_old_spools(struct session *s, int64_t now_ns)
 		bool is_running = false;
 		if (e->d_name[0] == '.' || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		int64_t age_ms = (now_ns - st.st_mtim.tv_sec * NS_PER_S - st.st_mtim.tv_nsec) / NS_PER_MS;
+		int64_t age_ms =
+			(now_ns - st.st_mtim.tv_sec * NS_PER_S - st.st_mtim.tv_nsec) / NS_PER_MS;
 		for (x = s->execs; x && !is_running; x = x->next)
 			is_running = !strcmp(x->id, e->d_name);
 		if (!is_running && age_ms > (int64_t)s->srv->set.spool_keep_ms)
@@ -280,7 +290,7 @@ void session_sweep(struct server *srv)
 	struct session *s, *next;
 
 	turn++;
-	HASH_ITER(hh, srv->sessions, s, next) {
+	HASH_ITER (hh, srv->sessions, s, next) {
 		int64_t idle_ms = (now - s->last_used_ns) / NS_PER_MS;
 
 		if (s->state == SESSION_ENDING) {
@@ -305,7 +315,7 @@ void session_let_go(struct server *srv)
 {
 	struct session *s, *next;
 
-	HASH_ITER(hh, srv->sessions, s, next) {
+	HASH_ITER (hh, srv->sessions, s, next) {
 		(void)session_save(s, NULL);
 		if (s->seat) {
 			while (s->seat->execs) { /* they run on; the next server takes them over */

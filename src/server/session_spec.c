@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "core/config/config.h"
+#include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
@@ -25,7 +26,8 @@ static bool is_below(const char *path, const char *root)
 	return !strncmp(path, root, n) && (path[n] == '/' || !path[n] || n == 1);
 }
 
-static int check_path(const struct server *srv, const char *what, const char *path, struct cell_error *err)
+static int check_path(const struct server *srv, const char *what, const char *path,
+	struct cell_error *err)
 {
 	auto_free char *real = path ? realpath(path, NULL) : NULL;
 
@@ -35,12 +37,15 @@ static int check_path(const struct server *srv, const char *what, const char *pa
 		if (is_below(real, *p))
 			return 0;
 	int r = cell_fail(err, CELL_EDENIED, EPERM,
-		"%s '%.200s': this server gives no session that directory of its machine", what, path);
+		"%s '%.200s': this server gives no session that directory of its machine", what,
+		path);
 	return cell_error_hint(err, r,
-		"put files in with the files API; or the server's owner adds the directory to server.host_paths");
+		"put files in with the files API; or the server's owner adds the directory to "
+		"server.host_paths");
 }
 
-static int check_spec(const struct server *srv, const struct cell_spec *spec, struct cell_error *err)
+static int check_spec(const struct server *srv, const struct cell_spec *spec,
+	struct cell_error *err)
 {
 	int r = check_path(srv, "workspace", spec->workspace, err);
 
@@ -51,7 +56,8 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec, st
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
 		r = check_path(srv, "mount", spec->mounts[i].source, err);
 	if (r == 0 && spec->env_from != CELL_ENV_NONE) {
-		r = cell_fail(err, CELL_EDENIED, EPERM, "env_from: the server's environment is not for sessions");
+		r = cell_fail(err, CELL_EDENIED, EPERM,
+			"env_from: the server's environment is not for sessions");
 		r = cell_error_hint(err, r, "name the variables in env");
 	}
 	return r;
@@ -60,7 +66,8 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec, st
 /* A session's life is the server's business, not its cell's. */
 static int check_lifecycle(json_t *asked, struct cell_error *err)
 {
-	static const char *const words[] = {"persistent", "workspace", "session", "ephemeral", "scheduled", NULL};
+	static const char *const words[] = {
+		"persistent", "workspace", "session", "ephemeral", "scheduled", NULL};
 	json_t *v = json_object_get(asked, "lifecycle");
 
 	if (!v)
@@ -76,7 +83,8 @@ static int check_lifecycle(json_t *asked, struct cell_error *err)
 int session_spec(struct server *srv, json_t *asked, const char *name, bool is_admin,
 	struct cell_config **ret, struct cell_error *err)
 {
-	static const char *const ours[] = {"idle_timeout", "ttl", "wait", "schedule", "lifecycle", NULL};
+	static const char *const ours[] = {
+		"idle_timeout", "ttl", "wait", "schedule", "lifecycle", "workspace_key", NULL};
 	struct cell_config *cfg = NULL;
 	const struct cell_spec *spec = NULL;
 	json_t *copy = json_copy(asked);
@@ -91,13 +99,18 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 		return cell_fail_errno(err, ENOMEM, "read the session");
 	int r = check_lifecycle(asked, err);
 	if (r == 0)
+		r = session_check_key(asked, err);
+	if (r == 0)
+		r = schedule_check(asked, err);
+	if (r == 0)
 		r = cell_config_load_text("session", text, strlen(text), &cfg, err);
 	if (r == 0)
 		r = cell_config_spec(cfg, &spec, err);
 	if (r == 0 && !is_admin)
 		r = check_spec(srv, spec, err);
 	if (r == 0 && !spec->backend && setting_text(srv->cfg, "backend", NULL))
-		r = cell_config_set(cfg, "backend", setting_text(srv->cfg, "backend", NULL), "the server", err);
+		r = cell_config_set(cfg, "backend", setting_text(srv->cfg, "backend", NULL),
+			"the server", err);
 	if (r == 0 && spec->tier < srv->set.min_tier) {
 		(void)snprintf(tier, sizeof tier, "%d", srv->set.min_tier);
 		r = cell_config_set(cfg, "tier", tier, "server.min_tier", err);
