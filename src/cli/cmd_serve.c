@@ -11,10 +11,15 @@
 #include "server/serve.h"
 
 static const struct cli_option options[] = {
-	{"listen", 'l', "ADDRESS", "where to listen: 127.0.0.1:7070, *:7070, [::1]:7070 or unix:/path; may be repeated"},
+	{"listen", 'l', "ADDRESS",
+		"where to listen: 127.0.0.1:7070, *:7070, [::1]:7070 or unix:/path; may be "
+		"repeated"},
 	{"dev", .help = "for trying it out: loopback, a fresh token, a line of curl to paste"},
-	{"tls-cert", .arg = "FILE", .help = "certificate chain (PEM); SIGHUP reads it again", .kind = CLI_FILE},
+	{"tls-cert", .arg = "FILE", .help = "certificate chain (PEM); SIGHUP reads it again",
+		.kind = CLI_FILE},
 	{"tls-key", .arg = "FILE", .help = "its private key (PEM)", .kind = CLI_FILE},
+	{"user", .arg = "USER",
+		.help = "started as root, become this user; only the launcher of cells stays root"},
 	{0},
 };
 
@@ -36,7 +41,8 @@ static void say_started(const char *const *addresses, const char *token, void *a
 		"  export CELL_SERVER=%s\n"
 		"  export CELL_TOKEN=%s\n\n"
 		"  curl -s %s%s%s/v1/sessions -H \"Authorization: Bearer $CELL_TOKEN\" -d '{}'\n\n",
-		a, token, is_unix ? "--unix-socket " : "", is_unix ? a + 5 : "", is_unix ? " http://cell" : "$CELL_SERVER");
+		a, token, is_unix ? "--unix-socket " : "", is_unix ? a + 5 : "",
+		is_unix ? " http://cell" : "$CELL_SERVER");
 }
 
 static int run(struct cli *cli, const struct cli_args *args)
@@ -54,6 +60,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 		.is_dev = cli_args_has(args, "dev"),
 		.tls_cert = cli_args_value(args, "tls-cert"),
 		.tls_key = cli_args_value(args, "tls-key"),
+		.user = cli_args_value(args, "user"),
 		.is_verbose = cli->is_verbose,
 		.started = say_started,
 		.arg = cli};
@@ -64,9 +71,12 @@ const struct cli_verb cli_verb_serve = {
 	.name = "serve",
 	.usage = "[OPTION...]",
 	.summary = "offer sessions over HTTP",
-	.about = "Runs the server until it gets SIGTERM or SIGINT: sessions, commands, files over HTTP and WebSocket, with tokens, tenants, "
-		 "policy and audit. It can be killed at any time: commands run on, and the next server takes everything over.\n\n"
-		 "Without a token it refuses to start: make one with 'cell token create', set server.auth_token, or, on loopback and unix "
+	.about = "Runs the server until it gets SIGTERM or SIGINT: sessions, commands, files over "
+		 "HTTP and WebSocket, with tokens, tenants, "
+		 "policy and audit. It can be killed at any time: commands run on, and the next "
+		 "server takes everything over.\n\n"
+		 "Without a token it refuses to start: make one with 'cell token create', set "
+		 "server.auth_token, or, on loopback and unix "
 		 "sockets only, server.auth_disabled. SIGHUP reads the certificate again.\n\n"
 		 "The API is described at /openapi.yaml of the running server.",
 	.examples = "cell serve --dev\n"

@@ -25,6 +25,7 @@
 #include "server/notify.h"
 #include "server/post.h"
 #include "server/price.h"
+#include "server/privilege.h"
 #include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
@@ -403,8 +404,13 @@ static int start(struct running *run, const struct serve_options *o, struct cell
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 	struct server *srv = &run->srv;
 	unsigned char id[16];
+	const char *user = o->user ? o->user : setting_text(o->cfg, "server.user", NULL);
 	int r = find_places(run, o, err);
 
+	if (r == 0 && user)
+		r = privilege_drop(user, err);
+	if (r < 0)
+		return r;
 	if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
 		return cell_fail_errno(err, errno, "serve");
 	for (size_t i = 0; i < sizeof id; i++)

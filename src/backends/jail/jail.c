@@ -321,8 +321,15 @@ static int jail_destroy(struct cell *c, struct cell_error *err)
 		}
 		close_control(s);
 	}
-	r = cell_guest_stop(c, err);
-	return r < 0 ? r : remove_slot(c, err);
+	struct cell_error why = {0};
+	r = cell_guest_stop(c, &why);
+	/* we have given up the right to kill it since the launcher was started; the launcher has not */
+	if (r < 0 && r != -EPERM) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	return remove_slot(c, err);
 }
 
 #define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
