@@ -109,6 +109,10 @@ struct cell_platform {
 	int64_t guest_pid;
 	uint64_t guest_rss_bytes;
 	uint32_t execs_running, clients;
+	/* Of the whole cell, where its guest can tell (in a pid namespace of its own); else processes is 0. */
+	uint64_t cpu_ns;	    /* since it began */
+	uint64_t used_memory_bytes; /* resident, now; shared pages count for each process */
+	uint32_t processes;
 };
 typedef int (*cell_platform_fn)(const struct cell_platform *p, void *user);
 int cell_platform(struct cell *c, cell_platform_fn fn, void *user, struct cell_error *err);

@@ -287,6 +287,9 @@ static void run_permitted(struct call *c)
 	struct cell_error err = {0};
 	struct quota_verdict v = quota_exec(c->srv->quota, c->who.tenant, clock_monotonic_ns());
 
+	if (v.is_allowed)
+		v = session_hold_spool(c->session);
+
 	if (!v.is_allowed) {
 		(void)quota_fail(&v, c->who.tenant, &err);
 		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;

@@ -79,7 +79,7 @@ static void wake_readers(struct exec *e)
 
 	exec_ref(e);
 	DL_FOREACH_SAFE(e->readers, r, next)
-		r->wake(r);
+	r->wake(r);
 	exec_unref(e);
 }
 
@@ -88,8 +88,8 @@ static void wake_readers(struct exec *e)
 static json_t *exit_json(const struct cell_exit *x)
 {
 	return json_pack("{s:i, s:o, s:b, s:b, s:I, s:I, s:I}", "exit_code", x->exit_code, "signal",
-		x->signal ? json_integer(x->signal) : json_null(), "timed_out", x->timed_out, "oom", x->oom,
-		"duration_ms", (json_int_t)(x->usage.wall_ns / 1000000), "cpu_us",
+		x->signal ? json_integer(x->signal) : json_null(), "timed_out", x->timed_out, "oom",
+		x->oom, "duration_ms", (json_int_t)(x->usage.wall_ns / 1000000), "cpu_us",
 		(json_int_t)(x->usage.cpu_ns / 1000), "max_rss_bytes",
 		(json_int_t)x->usage.max_rss_bytes);
 }
@@ -107,8 +107,8 @@ static void put_on_record(struct exec *e)
 	struct usage_sample usage = {.is_error = error != NULL,
 		.wall_us = (uint64_t)wall_us,
 		.cpu_us = (uint64_t)json_integer_value(json_object_get(e->end, "cpu_us")),
-		.mib_ms = (uint64_t)json_integer_value(json_object_get(e->end, "max_rss_bytes")) / 1048576 *
-			  (uint64_t)(wall_us / 1000),
+		.mib_ms = (uint64_t)json_integer_value(json_object_get(e->end, "max_rss_bytes")) /
+			  1048576 * (uint64_t)(wall_us / 1000),
 		.bytes_out = spool_next(e->spool, 1) + spool_next(e->spool, 2)};
 	struct audit_event a = {.kind = AUDIT_RESULT,
 		.action = "exec.start",
@@ -136,6 +136,7 @@ static void leave(struct exec *e)
 		seat_remove(seat, e);
 	DL_DELETE(e->session->execs, e);
 	e->session->n_execs--;
+	e->session->spooled_bytes += spool_bytes(e->spool);
 	session_touch(e->session);
 	e->srv->n_execs--;
 	if (seat && e->owns_seat)
@@ -197,7 +198,8 @@ bool exec_retry(struct exec *e)
 	struct cell_error err = {0};
 
 	if (e->held) {
-		if (spool_append(e->spool, e->held_stream, e->held_offset, e->held, e->held_len, &err) < 0)
+		if (spool_append(e->spool, e->held_stream, e->held_offset, e->held, e->held_len,
+			    &err) < 0)
 			return false;
 		free(e->held);
 		e->held = NULL;
@@ -242,7 +244,8 @@ bool exec_pump(struct exec *e)
 		break;
 	}
 	struct cell_error why = {.code = CELL_EPROTOCOL};
-	(void)snprintf(why.msg, sizeof why.msg, "the guest ended the stream of '%s' unasked", e->id);
+	(void)snprintf(why.msg, sizeof why.msg, "the guest ended the stream of '%s' unasked",
+		e->id);
 	exec_lose(e, &why);
 	return false;
 }
@@ -314,8 +317,8 @@ static void enter(struct exec *e, struct seat *seat)
 	seat_add(seat, e);
 }
 
-int exec_start(struct session *s, struct seat *seat, const struct exec_order *order, struct exec **ret,
-	struct cell_error *err)
+int exec_start(struct session *s, struct seat *seat, const struct exec_order *order,
+	struct exec **ret, struct cell_error *err)
 {
 	struct cell_exec_opts opts = order->opts;
 	auto_free char *meta = json_dumps(order->meta, JSON_COMPACT);
@@ -326,7 +329,8 @@ int exec_start(struct session *s, struct seat *seat, const struct exec_order *or
 	if (r >= 0 && (!e || !meta))
 		r = cell_fail_errno(err, ENOMEM, "start a command");
 	if (r >= 0)
-		r = spool_create(dir, order->id, meta, strlen(meta), s->srv->set.spool_bytes, &e->spool, err);
+		r = spool_create(dir, order->id, meta, strlen(meta), s->srv->set.spool_bytes,
+			&e->spool, err);
 	if (r < 0) {
 		exec_unref(e);
 		return r;
@@ -359,8 +363,8 @@ static int load(struct session *s, const char *id, struct exec **ret, struct cel
 	if (!e)
 		r = cell_fail_errno(err, ENOMEM, "find a command");
 	else if (dir < 0 || !*id || strchr(id, '/') || *id == '.')
-		r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no command '%.64s' in session '%s'", id,
-			s->id);
+		r = cell_fail(err, CELL_ENOTFOUND, ENOENT,
+			"there is no command '%.64s' in session '%s'", id, s->id);
 	if (r == 0)
 		r = spool_open(dir, id, s->srv->set.spool_bytes, &e->spool, err);
 	if (r == 0)
@@ -368,8 +372,8 @@ static int load(struct session *s, const char *id, struct exec **ret, struct cel
 	if (r == 0)
 		e->meta = json_loadb((const char *)p, n, 0, NULL);
 	if (r == -ENOENT && err) {
-		(void)cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no command '%.64s' in session '%s'", id,
-			s->id);
+		(void)cell_fail(err, CELL_ENOTFOUND, ENOENT,
+			"there is no command '%.64s' in session '%s'", id, s->id);
 		(void)cell_error_hint(err, 0, "finished ones are kept for a while only");
 	}
 	if (r < 0) {
@@ -399,7 +403,7 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_
 {
 	struct exec *e;
 
-	DL_FOREACH(s->execs, e) {
+	DL_FOREACH (s->execs, e) {
 		if (strcmp(e->id, id))
 			continue;
 		exec_ref(e);
@@ -413,8 +417,9 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_
 	if (!e->end) { /* neither running nor ended: its start was cut short */
 		struct cell_error why = {.code = CELL_EGONE};
 		(void)snprintf(why.msg, sizeof why.msg, "the command was lost with its cell");
-		e->end = json_pack("{s:n, s:o}", "exit_code", "error", json_pack("{s:s, s:s}", "code",
-			cell_code_name(why.code), "message", why.msg));
+		e->end = json_pack("{s:n, s:o}", "exit_code", "error",
+			json_pack("{s:s, s:s}", "code", cell_code_name(why.code), "message",
+				why.msg));
 	}
 	*ret = e;
 	return 0;
@@ -461,13 +466,15 @@ json_t *exec_json(struct exec *e)
 	(void)json_object_set_new(o, "id", json_string(e->id));
 	(void)json_object_set_new(o, "session", json_string(e->session->id));
 	(void)json_object_set_new(o, "state", json_string(e->end ? "exited" : "running"));
-	for (size_t i = 0; (key = (const char *[]){"command", "argv", "cwd", "started_at", "tty", "labels",
-				    "request_id", NULL}[i]);
+	for (size_t i = 0; (key = (const char *[]){"command", "argv", "cwd", "started_at", "tty",
+				    "labels", "request_id", NULL}[i]);
 		i++)
 		if ((v = json_object_get(e->meta, key)))
 			(void)json_object_set(o, key, v);
-	(void)json_object_set_new(o, "stdout_bytes", json_integer((json_int_t)spool_next(e->spool, 1)));
-	(void)json_object_set_new(o, "stderr_bytes", json_integer((json_int_t)spool_next(e->spool, 2)));
+	(void)json_object_set_new(o, "stdout_bytes",
+		json_integer((json_int_t)spool_next(e->spool, 1)));
+	(void)json_object_set_new(o, "stderr_bytes",
+		json_integer((json_int_t)spool_next(e->spool, 2)));
 	(void)json_object_set_new(o, "stdout_oldest",
 		json_integer((json_int_t)spool_oldest(e->spool, 1)));
 	(void)json_object_set_new(o, "stderr_oldest",

@@ -62,6 +62,9 @@ struct running {
 	size_t n_places;
 	bool is_exporting;
 	char *tracing_url;
+	const struct serve_options *options;
+	struct read_once *retired;
+	unsigned n_reloads;
 };
 
 /* ---- set-up ---- */
@@ -263,16 +266,102 @@ static void drained(void *arg)
 	net_loop_stop(run->srv.loop);
 }
 
+/* What a configuration was read into; a thread may look at it until the server ends. */
+struct read_once {
+	struct cell_config *cfg;
+	struct policy *policy;
+	struct guard_settings *guard;
+	struct prices *prices;
+	const char **host_paths;
+	struct read_once *next;
+};
+
+static void read_once_free(struct read_once *o)
+{
+	policy_free(o->policy);
+	guard_settings_free(o->guard);
+	prices_free(o->prices);
+	cell_config_free(o->cfg);
+	free(o->host_paths);
+	free(o);
+}
+
+/* Rules, quotas, prices, timeouts and who may ask, all of it or nothing. Where it listens and where its state is stay as they are. */
+static int reload(struct running *run, struct cell_error *err)
+{
+	struct server *srv = &run->srv;
+	struct server_settings old_set = srv->set;
+	struct cell_config *old_cfg = srv->cfg;
+	struct read_once *n = calloc(1, sizeof *n);
+	int r = n ? 0 : cell_fail_errno(err, ENOMEM, "reload");
+
+	if (r == 0 && run->options->reload)
+		r = run->options->reload(&n->cfg, run->options->arg, err);
+	else if (r == 0)
+		r = cell_fail(err, CELL_ENOTSUP, 0,
+			"this server cannot read its configuration again");
+	if (r == 0)
+		r = policy_new(n->cfg, &n->policy, err);
+	if (r == 0)
+		r = guard_settings_new(n->cfg, &n->guard, err);
+	if (r == 0)
+		r = prices_new(n->cfg, &n->prices, err);
+	if (r == 0) {
+		srv->cfg = n->cfg;
+		read_settings(srv);
+		r = check_auth(run, run->options->is_dev, err);
+		if (r == 0)
+			r = quota_reload(srv->quota, n->cfg, err);
+		if (r < 0) {
+			free(srv->set.host_paths);
+			while (run->retired) {
+				struct read_once *o = run->retired;
+				run->retired = o->next;
+				read_once_free(o);
+			}
+			if (run->n_reloads)
+				cell_config_free(srv->cfg);
+			srv->set = old_set;
+			srv->cfg = old_cfg;
+		}
+	}
+	if (r < 0) {
+		if (n)
+			read_once_free(n);
+		return r;
+	}
+	struct policy *policy = srv->policy;
+	struct guard_settings *guard = srv->guard;
+	struct prices *prices = srv->prices;
+	srv->policy = n->policy;
+	srv->guard = n->guard;
+	srv->prices = n->prices;
+	/* what was is kept: a thread may be asking the old guard just now. The first configuration is the caller's. */
+	*n = (struct read_once){.cfg = run->n_reloads++ ? old_cfg : NULL,
+		.policy = policy,
+		.guard = guard,
+		.prices = prices,
+		.host_paths = old_set.host_paths,
+		.next = run->retired};
+	run->retired = n;
+	return 0;
+}
+
 static void on_signal(void *arg, int signum)
 {
 	struct running *run = arg;
 	struct cell_error err = {0};
 
 	if (signum == SIGHUP) {
+		notify("RELOADING=1");
 		if (run->tls && net_tls_reload(run->tls, &err) < 0)
 			log_failure("tls.reload", &err, "the old certificate stays");
+		err = (struct cell_error){0};
+		if (reload(run, &err) < 0)
+			log_failure("config.reload", &err, "the old configuration stays");
 		else
 			log_event(LOG_INFO, "reloaded", NULL);
+		notify("READY=1");
 		return;
 	}
 	if (run->srv.is_leaving) { /* a second time: at once */
@@ -484,6 +573,7 @@ int serve(const struct serve_options *o, struct cell_error *err)
 
 	if (!run)
 		return cell_fail_errno(err, ENOMEM, "serve");
+	run->options = o;
 	run->srv.cfg = o->cfg;
 	run->srv.spool_fd = -1;
 	log_set_level(o->is_verbose ? LOG_DEBUG : LOG_INFO);

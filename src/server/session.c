@@ -9,12 +9,17 @@
 #include "cell/config.h"
 
 #include "base/cleanup.h"
+#include "core/env.h"
 #include "core/remove_tree.h"
 #include "server/clock.h"
 #include "server/exec.h"
+#include "server/redact.h"
 #include "server/schedule.h"
 #include "server/seat.h"
 #include "server/server.h"
+
+#define SPOOL_HOLD "%s/spool" /* what its output holds of the tenant's storage */
+#define SPOOL_STEP 20	      /* a MiB more or less is not worth writing down */
 
 static const char *const migrations[] = {
 	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, "
@@ -117,7 +122,10 @@ void session_forget(struct session *s)
 	s->is_gone = true;
 	HASH_DEL(s->srv->sessions, s);
 	(void)db_run(s->srv->db, NULL, "DELETE FROM sessions WHERE id = ?", "s", s->id);
+	char id[64];
+	(void)snprintf(id, sizeof id, SPOOL_HOLD, s->id);
 	release_quota(s);
+	(void)quota_release(s->srv->quota, id, NULL);
 	schedule_forget(s);
 	session_unref(s);
 }
@@ -667,6 +675,35 @@ void session_drop_seat(struct server *srv, struct seat *seat)
 	(void)net_loop_post(srv->loop, drop_later, seat); /* never from inside of its own pump */
 }
 
+/* ---- what its output takes ---- */
+
+uint64_t session_spool_bytes(const struct session *s)
+{
+	uint64_t bytes = s->spooled_bytes;
+
+	for (const struct exec *e = s->execs; e; e = e->next)
+		bytes += spool_bytes(e->spool);
+	return bytes;
+}
+
+struct quota_verdict session_hold_spool(struct session *s)
+{
+	uint64_t bytes = session_spool_bytes(s) >> SPOOL_STEP << SPOOL_STEP;
+	const uint64_t amounts[QUOTA_HELD] = {[QUOTA_STORAGE_BYTES] = bytes};
+	struct quota_verdict v = {.is_allowed = true};
+	struct cell_error err = {0};
+	char id[64];
+
+	if (bytes == s->spool_held)
+		return v;
+	(void)snprintf(id, sizeof id, SPOOL_HOLD, s->id);
+	if (quota_hold(s->srv->quota, id, s->tenant, amounts, &v, &err) < 0)
+		log_failure("quota.failed", &err, s->id);
+	else if (v.is_allowed)
+		s->spool_held = bytes;
+	return v;
+}
+
 /* ---- showing it ---- */
 
 static json_t *time_json(int64_t ns)
@@ -676,12 +713,40 @@ static json_t *time_json(int64_t ns)
 	return ns ? json_string(clock_text(ns, text)) : json_null();
 }
 
+/* What was asked for, without the values of secrets: who may look at a session need not know them. */
+static json_t *shown_spec(const struct session *s)
+{
+	json_t *spec = json_copy(s->spec), *env = json_deep_copy(json_object_get(spec, "env")), *v;
+	const char *key;
+	size_t i;
+
+	if (!env)
+		return spec;
+	if (json_is_object(env)) {
+		json_object_foreach (env, key, v)
+			if (cell_env_is_secret(key))
+				(void)json_object_set_new(env, key, json_string(REDACTED));
+	} else {
+		json_array_foreach (env, i, v) {
+			const char *text = json_string_value(v);
+			size_t n = text ? strcspn(text, "=") : 0;
+			auto_free char *name = text && text[n] ? strndup(text, n) : NULL;
+			if (name && cell_env_is_secret(name))
+				(void)json_array_set_new(env, i,
+					json_sprintf("%s=" REDACTED, name));
+		}
+	}
+	(void)redact_json(s->srv->redact, env);
+	(void)json_object_set_new(spec, "env", env);
+	return spec;
+}
+
 json_t *session_json(const struct session *s)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:o, s:O, s:o, s:o, s:o, s:f, s:I}",
 		"id", s->id, "tenant", s->tenant, "state", session_state_name(s->state),
 		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
-		s->spec, "degraded", s->degraded, "created_at", time_json(s->created_ns),
+		shown_spec(s), "degraded", s->degraded, "created_at", time_json(s->created_ns),
 		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
 		"idle_timeout_s", (double)s->idle_timeout_ms / 1000.0, "execs_running",
 		(json_int_t)s->n_execs);

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "server/db.h"
+#include "server/quota.h"
 #include "server/tenant.h"
 
 struct call;
@@ -70,6 +71,8 @@ struct session {
 	void (*queued)(struct session
 			*s);	   /* what it does when another's work on the same cell is done */
 	struct schedule *schedule; /* of the lifecycle `scheduled` */
+	uint64_t spooled_bytes;	   /* of finished commands, about */
+	uint64_t spool_held;	   /* of it, by the quota */
 	unsigned refs;
 	bool is_gone; /* not in the table any more */
 	UT_hash_handle hh;
@@ -114,6 +117,10 @@ struct cell *session_take_spare(struct session *s);
 bool session_keep_spare(struct session *s, struct cell *cell);
 
 json_t *session_json(const struct session *s);
+/* Output kept of its commands, on disk. */
+uint64_t session_spool_bytes(const struct session *s);
+/* Count it as its tenant's storage: the verdict says whether another command may begin. */
+struct quota_verdict session_hold_spool(struct session *s);
 
 /* session_share.c: the lifecycle `workspace`. */
 bool session_is_shared(const struct session *s);

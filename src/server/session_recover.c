@@ -242,6 +242,53 @@ static void find_stray_spools(struct server *srv)
 	}
 }
 
+/* ---- quotas that nobody holds ---- */
+
+struct holds {
+	struct server *srv;
+	char ids[256][64];
+	size_t n;
+};
+
+static bool is_holder(const char *name, const char *id, size_t n)
+{
+	return strlen(name) == n && !strncmp(name, id, n);
+}
+
+static int on_hold(const char *id, const char *tenant, void *user)
+{
+	struct holds *h = user;
+	struct session *s;
+	size_t n = strcspn(id, "/"); /* s.../spool */
+	char name[64];
+
+	(void)tenant;
+	(void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), id);
+	HASH_FIND_STR(h->srv->sessions, name, s);
+	for (struct session *any = h->srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
+		if (is_holder(any->cell_name, id, n))
+			s = any;
+	if (!s && h->n < sizeof h->ids / sizeof *h->ids)
+		(void)snprintf(h->ids[h->n++], sizeof *h->ids, "%s", id);
+	return 0;
+}
+
+/* Of sessions that a killed server had just begun to make, or just ended. */
+static void release_stray_holds(struct server *srv)
+{
+	struct holds *h = calloc(1, sizeof *h);
+
+	if (!h)
+		return;
+	h->srv = srv;
+	(void)quota_each(srv->quota, on_hold, h, NULL);
+	for (size_t i = 0; i < h->n; i++)
+		(void)quota_release(srv->quota, h->ids[i], NULL);
+	free(h);
+}
+
+static void drop_old_spools(struct session *s, int64_t now_ns);
+
 int session_recover(struct server *srv, struct cell_error *err)
 {
 	struct session *s, *next;
@@ -253,8 +300,11 @@ int session_recover(struct server *srv, struct cell_error *err)
 
 	if (r < 0)
 		return r;
-	HASH_ITER (hh, srv->sessions, s, next)
+	HASH_ITER (hh, srv->sessions, s, next) {
 		recover_one(s);
+		drop_old_spools(s, clock_unix_ns());
+	}
+	release_stray_holds(srv);
 	find_stray_spools(srv);
 	find_orphans(srv);
 	return 0;
@@ -268,6 +318,7 @@ static void drop_old_spools(struct session *s, int64_t now_ns)
 	int fd = exec_directory(s->srv, s->id, false, NULL);
 	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct stat st;
+	uint64_t bytes = 0;
 
 	for (struct dirent *e; d && (e = readdir(d));) {
 		struct exec *x;
@@ -280,7 +331,11 @@ static void drop_old_spools(struct session *s, int64_t now_ns)
 			is_running = !strcmp(x->id, e->d_name);
 		if (!is_running && age_ms > (int64_t)s->srv->set.spool_keep_ms)
 			(void)unlinkat(fd, e->d_name, 0);
+		else if (!is_running)
+			bytes += (uint64_t)st.st_blocks * 512;
 	}
+	s->spooled_bytes = bytes;
+	(void)session_hold_spool(s);
 }
 
 void session_sweep(struct server *srv)

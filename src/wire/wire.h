@@ -180,6 +180,8 @@ enum wire_tag {
 	WIRE_T_CLIENTS,
 	WIRE_T_NAME, /* repeated, of TOOLS */
 	WIRE_T_PORT,
+	WIRE_T_USED_MEMORY, /* of the whole cell, now */
+	WIRE_T_PROCESSES,
 };
 
 struct wire_header {
