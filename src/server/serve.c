@@ -314,13 +314,6 @@ static int reload(struct running *run, struct cell_error *err)
 			r = quota_reload(srv->quota, n->cfg, err);
 		if (r < 0) {
 			free(srv->set.host_paths);
-			while (run->retired) {
-				struct read_once *o = run->retired;
-				run->retired = o->next;
-				read_once_free(o);
-			}
-			if (run->n_reloads)
-				cell_config_free(srv->cfg);
 			srv->set = old_set;
 			srv->cfg = old_cfg;
 		}
@@ -563,6 +556,13 @@ static void finish(struct running *run)
 		close(srv->spool_fd);
 	place_done(&srv->place);
 	free(srv->set.host_paths);
+	while (run->retired) {
+		struct read_once *o = run->retired;
+		run->retired = o->next;
+		read_once_free(o);
+	}
+	if (run->n_reloads)
+		cell_config_free(srv->cfg);
 	free(run->tracing_url);
 	free(run);
 }

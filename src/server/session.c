@@ -315,13 +315,18 @@ static void made(void *arg)
 
 	cell_config_free(m->cfg);
 	session_end_turn(s);
+	if (m->result == 0 &&
+		s->is_gone) { /* the server has left meanwhile: the next one takes it from here */
+		(void)cell_close(m->cell, NULL);
+		m->result = cell_fail(&m->err, CELL_EBUSY, ESHUTDOWN, "the server is leaving");
+	}
 	if (m->result == 0) {
 		(void)snprintf(s->backend, sizeof s->backend, "%s", cell_backend_of(m->cell));
 		json_decref(s->degraded);
 		s->degraded = degraded_json(m->cell);
 		m->result = session_seat(s, m->cell, &m->err);
 	}
-	if (s->state == SESSION_CREATING) {
+	if (s->state == SESSION_CREATING && !s->is_gone) {
 		if (m->result < 0)
 			s->error = m->err;
 		session_touch(s);

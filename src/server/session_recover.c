@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <utlist.h>
 
 #include "cell/cell.h"
 
@@ -372,13 +373,23 @@ void session_let_go(struct server *srv)
 
 	HASH_ITER (hh, srv->sessions, s, next) {
 		(void)session_save(s, NULL);
-		if (s->seat) {
-			while (s->seat->execs) { /* they run on; the next server takes them over */
-				struct exec *e = s->seat->execs;
-				seat_remove(s->seat, e);
-			}
-			(void)cell_close(seat_free(s->seat), NULL);
-			s->seat = NULL;
+		while (s->execs) { /* they run on; the next server takes them over */
+			struct exec *e = s->execs;
+			struct seat *seat = e->seat;
+			if (seat)
+				seat_remove(seat, e);
+			if (seat && e->owns_seat)
+				(void)cell_close(seat_free(seat), NULL);
+			DL_DELETE(s->execs, e);
+			s->n_execs--;
+			srv->n_execs--;
+			exec_unref(e);
 		}
+		if (s->seat)
+			(void)cell_close(seat_free(s->seat), NULL);
+		s->seat = NULL;
+		s->is_gone = true; /* from this server's table, not from the database */
+		HASH_DEL(srv->sessions, s);
+		session_unref(s);
 	}
 }

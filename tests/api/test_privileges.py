@@ -9,20 +9,30 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE_S, Server
+from conftest import PATIENCE_S, TOP, Server
 
 USER = 65534
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
-@pytest.fixture
-def dropped():
+def unit_caps():
+    """What cell.service leaves in the bounding set, as setpriv says it."""
+    text = (TOP / "packaging" / "systemd" / "cell.service.in").read_text()
+    names = next(line for line in text.splitlines() if line.startswith("CapabilityBoundingSet=")).split("=")[1].split()
+    assert "NoNewPrivileges=yes" in text
+    return "-all," + ",".join("+" + n.removeprefix("CAP_").lower() for n in names)
+
+
+@pytest.fixture(params=["root", "as the unit"])
+def dropped(request):
     """In a directory that an ordinary user can get to."""
     top = Path(tempfile.mkdtemp(prefix="cell-priv-", dir="/tmp"))
     top.chmod(0o755)
     s = Server(top / "s")
     os.chown(s.dir, USER, USER)  # for its socket
+    if request.param != "root":
+        s.wrapper = ["setpriv", "--no-new-privs", "--inh-caps=-all", f"--bounding-set={unit_caps()}"]
     s.start("--user", str(USER))
     yield s
     if s.process is None:
