@@ -5,10 +5,13 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 SUITES ?=
+PARTS  ?=
 FUZZ   ?= frame
 TIME   ?= 60
+KERNEL ?=
+ACCEL  ?=
 
-.PHONY: all run test bench lint fuzz install uninstall clean help
+.PHONY: all run test test-vm bench lint fuzz install uninstall clean help
 all:
 	@tools/setup --check build
 	@test -e $(BUILD)/build.ninja || meson setup --prefix=$(abspath $(PREFIX)) $(BUILD)
@@ -23,12 +26,18 @@ test: ## install what is missing and run the tests; SUITES="unit cli" picks some
 	@tools/setup test
 	@tools/run-tests -j $(JOBS) $(if $(V),--verbose) $(SUITES)
 
-bench: ## measure against the bare system calls; ARGS=--json
+test-vm: ## the jail in a virtual machine with Debian's kernel and cgroup2; SUITES=, KERNEL=[RELEASE/]PACKAGE, ACCEL=kvm
+	@tools/setup vm
+	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@KERNEL='$(KERNEL)' ACCEL='$(ACCEL)' tools/test-vm $(if $(V),--verbose) $(SUITES)
+
+bench: ## measure; PARTS="start parallel" picks some, ARGS="--quick --json"
 	@tools/setup bench
 	@$(MAKE) --no-print-directory all
 	@ninja -C $(BUILD) -j $(JOBS) --quiet bench
-	@$(BUILD)/bench/cell-bench $(ARGS)
-	@$(if $(ARGS),,$(BUILD)/bench/net-bench)
+	@$(BUILD)/bench/cell-bench $(ARGS) $(PARTS)
+	@$(if $(ARGS)$(PARTS),,$(BUILD)/bench/net-bench)
 
 lint: ## style, static analysis, layers, banned functions, links; STEPS="tidy docs" picks some
 	@tools/setup lint
@@ -51,5 +60,5 @@ clean: ## remove everything that was built
 
 help:
 	@echo 'make            build $(BUILD)/cell'
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1|\2/p' Makefile | \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' Makefile | \
 		while IFS='|' read -r name what; do printf '%-15s %s\n' "$$name" "$$what"; done

@@ -71,9 +71,11 @@ size_t bench_exec(struct bench *b, struct bench_row *ret)
 		(void)in_cell(b->cell, program);
 	}
 	for (size_t i = 0; i < n; i++) {
+		bench_progress("exec", i, n);
 		floor[i] = bare(program) / 1e6;
 		ours[i] = in_cell(b->cell, program) / 1e6;
 	}
+	bench_progress("exec", n, n);
 	for (size_t i = 0; i < n_whole; i++)
 		whole[i] = whole_cell(b, program) / 1e6;
 	ret[0] = (struct bench_row){.what = "exec of a static true in a ready cell",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cell-bench: measures libcell against the bare system calls and prints a table, or JSON with --json.
- * --quick takes fewer samples; --check exits 1 when a budget is passed. Leaves nothing behind.
+ * --quick takes fewer samples; --check exits 1 when a budget is passed. Words pick parts. Leaves nothing
+ * behind, also after Ctrl-C.
  */
 #include <ftw.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +65,42 @@ const char *bench_program(const struct bench *b, const char *name, char ret[4200
 	return ret;
 }
 
+void bench_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	(void)fputc('\n', stderr);
+}
+
+static volatile sig_atomic_t is_stopped;
+
+static void on_stop(int sig)
+{
+	is_stopped = sig;
+}
+
+void bench_progress(const char *what, size_t at, size_t n)
+{
+	static uint64_t last;
+	uint64_t now = bench_now_ns();
+
+	if (is_stopped) { /* cells die with us; exit() removes the files */
+		(void)fputs("\ncell-bench: stopped\n", stderr);
+		exit(128 + is_stopped);
+	}
+	if (!isatty(STDERR_FILENO) || (at < n && now - last < 100000000u))
+		return;
+	last = now;
+	if (at < n)
+		(void)fprintf(stderr, "\r%s: %zu of %zu\033[K", what, at, n);
+	else
+		(void)fputs("\r\033[K", stderr);
+	(void)fflush(stderr);
+}
+
 /* 1 within the budget, 0 over it, -1 when there is none. */
 static int is_within(const struct bench_row *r)
 {
@@ -70,6 +108,8 @@ static int is_within(const struct bench_row *r)
 
 	if (r->budget <= 0)
 		return -1;
+	if (r->better == BENCH_SAME)
+		return r->ours < r->floor + r->budget;
 	if (v <= 0) /* nothing was measured */
 		return 0;
 	return r->better == BENCH_MORE ? v >= r->budget : v <= r->budget;
@@ -93,6 +133,13 @@ static void print_table(const struct bench_row *rows, size_t n)
 		const struct bench_row *r = &rows[i];
 		char budget[32] = "";
 
+		if (r->better == BENCH_SAME) {
+			if (!i || rows[i - 1].better != BENCH_SAME)
+				printf("\n%-40s %-6s %9s %9s\n", "", "", "before", "after");
+			printf("%-40s %-6s %9.0f %9.0f  %s\n", r->what, r->unit, r->floor, r->ours,
+				verdict[is_within(r) + 1]);
+			continue;
+		}
 		if (r->budget > 0)
 			(void)snprintf(budget, sizeof budget, "%s %g%s",
 				r->better == BENCH_MORE ? ">=" : "<=", r->budget,
@@ -124,6 +171,11 @@ static void print_json(const struct bench_row *rows, size_t n, const struct utsn
 		const struct bench_row *r = &rows[i];
 
 		printf("%s\n  {\"what\": \"%s\", \"unit\": \"%s\"", i ? "," : "", r->what, r->unit);
+		if (r->better == BENCH_SAME) {
+			printf(", \"before\": %.6g, \"after\": %.6g, \"within\": %s}", r->floor,
+				r->ours, is_within(r) ? "true" : "false");
+			continue;
+		}
 		print_json_number("bare", r->floor);
 		print_json_number("cell", r->ours);
 		print_json_number("ratio", r->floor > 0 ? r->ours / r->floor : 0);
@@ -165,6 +217,7 @@ static void prepare(struct bench *b)
 	if (!mkdtemp(scratch))
 		bench_die("cannot make a directory in /tmp");
 	(void)atexit(remove_scratch);
+	(void)snprintf(b->scratch, sizeof b->scratch, "%s", scratch);
 	(void)snprintf(b->workspace, sizeof b->workspace, "%s/work", scratch);
 	(void)snprintf(state, sizeof state, "%s/state", scratch);
 	if (mkdir(b->workspace, 0755) < 0 || setenv("CELL_STATE_DIR", state, 1) < 0)
@@ -181,8 +234,18 @@ int main(int argc, char **argv)
 		{"check", no_argument, NULL, 'c'},
 		{0},
 	};
+	static const struct {
+		const char *name;
+		size_t (*run)(struct bench *b, struct bench_row *ret);
+	} parts[] = {{"exec", bench_exec}, {"output", bench_output}, {"size", bench_size},
+		{"start", bench_start}, {"parallel", bench_parallel}, {"live", bench_live},
+		{"soak", bench_soak}};
+	enum {
+		N_PARTS = sizeof parts / sizeof *parts
+	};
 	static struct bench b = {.rounds = 2000};
-	struct bench_row rows[BENCH_ROWS_MAX];
+	static struct bench_row rows[BENCH_ROWS_MAX];
+	bool is_picked[N_PARTS] = {0};
 	bool is_json = false, is_check = false, is_over = false;
 	struct cell_error err = {0};
 	struct utsname u;
@@ -194,9 +257,22 @@ int main(int argc, char **argv)
 		is_check |= opt == 'c';
 		if (opt == 'q')
 			b.rounds = 200;
+		b.is_quick |= opt == 'q';
 		if (opt == '?')
 			return 2;
 	}
+	for (int i = optind; i < argc; i++) {
+		size_t k = 0;
+		while (k < N_PARTS && strcmp(argv[i], parts[k].name) != 0)
+			k++;
+		if (k == N_PARTS)
+			bench_die("no part '%s'; there are exec output size start parallel live "
+				  "soak",
+				argv[i]);
+		is_picked[k] = true;
+	}
+	(void)signal(SIGINT, on_stop);
+	(void)signal(SIGTERM, on_stop);
 	prepare(&b);
 	(void)uname(&u);
 	if (!is_json)
@@ -204,10 +280,9 @@ int main(int argc, char **argv)
 		       "run\n\n",
 			cell_version(), u.release, u.machine, sysconf(_SC_NPROCESSORS_ONLN));
 	(void)fflush(stdout);
-	n += bench_exec(&b, rows + n);
-	n += bench_output(&b, rows + n);
-	n += bench_size(&b, rows + n);
-	n += bench_start(&b, rows + n);
+	for (size_t i = 0; i < N_PARTS; i++)
+		if (optind == argc || is_picked[i])
+			n += parts[i].run(&b, rows + n);
 	if (cell_close(b.cell, &err) < 0)
 		bench_die_err("close a cell", &err);
 	if (is_json)

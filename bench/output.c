@@ -75,9 +75,11 @@ size_t bench_output(struct bench *b, struct bench_row *ret)
 
 	(void)snprintf(bytes, sizeof bytes, "%" PRIu64, BYTES);
 	for (size_t i = 0; i < n; i++) {
+		bench_progress("output", i, n);
 		floor[i] = through_pipe(program, bytes);
 		ours[i] = through_cell(b->cell, program, bytes);
 	}
+	bench_progress("output", n, n);
 	*ret = (struct bench_row){.what = "stdout of a command, 256 MiB",
 		.unit = "GiB/s",
 		.floor = bench_quantile(floor, n, 0.5),

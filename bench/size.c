@@ -13,23 +13,6 @@ static int take_pid(const struct cell_platform *p, void *user)
 	return 0;
 }
 
-/* Sum of the lines of smaps_rollup that begin with a word, in KiB. */
-static double memory_kib(int64_t pid, const char *word)
-{
-	char path[64], line[256];
-	double sum = 0;
-
-	(void)snprintf(path, sizeof path, "/proc/%lld/smaps_rollup", (long long)pid);
-	auto_file FILE *f = fopen(path, "re");
-	if (!f)
-		bench_die("cannot read %s", path);
-	while (fgets(line, sizeof line, f)) {
-		if (strncmp(line, word, strlen(word)) == 0)
-			sum += strtod(strchr(line, ':') + 1, NULL);
-	}
-	return sum;
-}
-
 size_t bench_size(struct bench *b, struct bench_row *ret)
 {
 	struct cell_spec spec = {.backend = "local", .workspace = b->workspace};
@@ -45,11 +28,11 @@ size_t bench_size(struct bench *b, struct bench_row *ret)
 		.budget = 200};
 	ret[1] = (struct bench_row){.what = "idle cell, proportional memory (Pss)",
 		.unit = "KiB",
-		.ours = memory_kib(pid, "Pss:"),
+		.ours = bench_process_kib(pid, "Pss:"),
 		.budget = 1024};
 	ret[2] = (struct bench_row){.what = "idle cell, private memory",
 		.unit = "KiB",
-		.ours = memory_kib(pid, "Private_"),
+		.ours = bench_process_kib(pid, "Private_"),
 		.budget = 1024};
 	if (cell_close(c, &err) < 0)
 		bench_die_err("close a cell", &err);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * start.c: a whole jail, made, used for one `true` and destroyed, against a bare program with the same
- * walls (floor_jail.c) and against bubblewrap where that is installed, turn and turn about.
+ * walls (floor_jail.c) and against other programs that make such places, turn and turn about.
+ *
+ * A jail is measured three ways: as a client gets it that asks for one after the other (most of it was made
+ * while nobody waited); of a kind that its launcher has not been asked for before, so that nothing was; and as
+ * the first one of a process, which starts a launcher too.
  */
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +16,7 @@
 
 #include "bench.h"
 
-#define TRUE	"/usr/bin/true"
-#define WARM_UP 20
+#define WARM_UP 10
 
 struct floor {
 	pid_t pid;
@@ -32,9 +34,10 @@ static void start_floor(const struct bench *b, struct floor *f)
 		bench_die("no pipes");
 	f->pid = fork();
 	if (f->pid == 0) {
+		(void)setsid(); /* Ctrl-C is for us; it ends with its stdin, and removes its group */
 		(void)dup2(in[0], 0);
 		(void)dup2(out[1], 1);
-		execl(path, path, TRUE, (char *)NULL);
+		execl(path, path, BENCH_TRUE, (char *)NULL);
 		_exit(127);
 	}
 	close(in[0]);
@@ -43,6 +46,13 @@ static void start_floor(const struct bench *b, struct floor *f)
 	f->out = fdopen(out[0], "r");
 	if (f->pid < 0 || !f->out)
 		bench_die("cannot start %s", path);
+}
+
+static void end_floor(struct floor *f)
+{
+	close(f->in);
+	(void)fclose(f->out);
+	(void)waitpid(f->pid, NULL, 0);
 }
 
 static double floor_jail(struct floor *f)
@@ -54,10 +64,21 @@ static double floor_jail(struct floor *f)
 	return strtod(line, NULL) / 1e6;
 }
 
-static double jail(void)
+bool bench_has_jail(void)
 {
-	struct cell_spec spec = {.backend = "jail"};
-	struct cell_exec_opts opts = {.argv = (const char *[]){TRUE, NULL}};
+	struct cell_backend_info info;
+	struct cell_error err = {0};
+
+	if (cell_backend_probe("jail", &info, &err) >= 0 && info.is_usable)
+		return true;
+	bench_note("jails: skipped, `cell doctor` says why there are none here");
+	return false;
+}
+
+double bench_jail(uint64_t disk_bytes)
+{
+	struct cell_spec spec = {.backend = "jail", .limits.disk_bytes = disk_bytes};
+	struct cell_exec_opts opts = {.argv = (const char *[]){BENCH_TRUE, NULL}};
 	struct cell_result result = {0};
 	struct cell_error err = {0};
 	struct cell *c = NULL;
@@ -76,70 +97,147 @@ static double jail(void)
 	return took;
 }
 
-/* 0 when there is none. */
-static double bubblewrap(void)
+/* In a process that has no launcher yet; that takes its own with it when it ends. */
+static double first_jail(void)
 {
-	static const char *const argv[] = {"bwrap", "--unshare-all", "--unshare-user",
-		"--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000",
-		"--hostname", "cell", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
-		"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc",
-		"/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home/cell", "--dir",
-		"/workspace", "--chdir", "/workspace", "--disable-userns", "--cap-drop", "ALL",
-		TRUE, NULL};
-	pid_t pid;
+	double took = 0;
+	int told[2];
+
+	(void)fflush(NULL);
+	if (pipe2(told, O_CLOEXEC) < 0)
+		bench_die("no pipe");
+	pid_t pid = fork();
+	if (pid == 0) {
+		took = bench_jail(0);
+		_exit(write(told[1], &took, sizeof took) == (ssize_t)sizeof took ? 0 : 1);
+	}
+	close(told[1]);
+	if (pid < 0 || read(told[0], &took, sizeof took) != (ssize_t)sizeof took ||
+		waitpid(pid, NULL, 0) != pid)
+		bench_die("the first jail of a process: it failed");
+	close(told[0]);
+	return took;
+}
+
+/* In a jail that is there, and by fork and exec alone. */
+static double again(struct cell *c)
+{
+	struct cell_exec_opts opts = {.argv = (const char *[]){BENCH_TRUE, NULL}};
+	struct cell_result result = {0};
+	struct cell_error err = {0};
+
+	uint64_t start = bench_now_ns();
+	if (cell_run(c, &opts, NULL, 0, &result, &err) < 0)
+		bench_die_err("run in a jail", &err);
+	double took = (double)(bench_now_ns() - start) / 1e6;
+	cell_result_done(&result);
+	return took;
+}
+
+static double fork_exec(void)
+{
 	int status = 0;
 
 	uint64_t start = bench_now_ns();
-	if (posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ) != 0)
-		return 0;
-	if (waitpid(pid, &status, 0) != pid || status != 0)
-		return 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		execl(BENCH_TRUE, BENCH_TRUE, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		bench_die("fork and exec of " BENCH_TRUE ": wait status %d", status);
 	return (double)(bench_now_ns() - start) / 1e6;
+}
+
+enum series {
+	FLOOR,
+	STEADY,
+	UNSEEN,
+	FIRST,
+	FORK_EXEC,
+	AGAIN,
+	PEERS,
+	N_SERIES = PEERS + BENCH_PEERS
+};
+
+struct samples {
+	double *of[N_SERIES];
+	size_t n;
+};
+
+static struct bench_row against(struct samples *s, const char *what, enum series bare,
+	enum series ours, double budget)
+{
+	return (struct bench_row){.what = what,
+		.unit = "ms",
+		.floor = bench_quantile(s->of[bare], s->n, 0.5),
+		.ours = bench_quantile(s->of[ours], s->n, 0.5),
+		.floor_p99 = bench_quantile(s->of[bare], s->n, 0.99),
+		.ours_p99 = bench_quantile(s->of[ours], s->n, 0.99),
+		.budget = budget};
 }
 
 size_t bench_start(struct bench *b, struct bench_row *ret)
 {
-	struct cell_backend_info info;
+	static const char *const names[BENCH_PEERS] = {"cell run against bubblewrap as a program",
+		"a jail against bubblewrap, same walls", "a jail against plain bubblewrap",
+		"a jail against runc", "a jail against crun", "a jail against docker run"};
+	struct samples s = {.n = b->is_quick ? 40 : 300};
+	bool has[BENCH_PEERS] = {0};
+	struct cell_error err = {0};
+	struct cell *c = NULL;
 	struct floor f;
-	size_t n = b->rounds / 4;
+	char why[200];
+	size_t n = 0;
 
-	if (cell_backend_probe("jail", &info, NULL) < 0 || !info.is_usable)
+	if (!bench_has_jail())
 		return 0;
-	double *bare = calloc(n, sizeof *bare), *ours = calloc(n, sizeof *ours);
-	double *bwrap = calloc(n, sizeof *bwrap);
-	if (!bare || !ours || !bwrap)
-		bench_die("no memory for %zu samples", n);
+	for (size_t i = 0; i < N_SERIES; i++)
+		if (!(s.of[i] = calloc(s.n, sizeof(double))))
+			bench_die("no memory for %zu samples", s.n);
+	if (cell_open(&(struct cell_spec){.backend = "jail"}, &c, &err) < 0)
+		bench_die_err("open a jail", &err);
 	start_floor(b, &f);
+	for (size_t i = 0; i < BENCH_PEERS; i++) {
+		has[i] = bench_peers[i].prepare(b);
+		if (has[i] && bench_peers[i].run(why) < 0) {
+			bench_note("%s: skipped, it does not run here: %s", bench_peers[i].name,
+				why);
+			has[i] = false;
+		}
+	}
 	for (size_t i = 0; i < WARM_UP; i++) {
 		(void)floor_jail(&f);
-		(void)jail();
+		(void)bench_jail(0);
+		(void)again(c);
 	}
-	bool has_bwrap = bubblewrap() > 0;
-	for (size_t i = 0; i < n; i++) {
-		bare[i] = floor_jail(&f);
-		ours[i] = jail();
-		bwrap[i] = has_bwrap ? bubblewrap() : 0;
+	for (size_t i = 0; i < s.n; i++) {
+		bench_progress("start", i, s.n);
+		s.of[FLOOR][i] = floor_jail(&f);
+		s.of[STEADY][i] = bench_jail(0);
+		s.of[FORK_EXEC][i] = fork_exec();
+		s.of[AGAIN][i] = again(c);
+		s.of[UNSEEN][i] = bench_jail(((uint64_t)i + 64) << 20);
+		s.of[FIRST][i] = first_jail();
+		for (size_t k = 0; k < BENCH_PEERS; k++)
+			if (has[k] && (s.of[PEERS + k][i] = bench_peers[k].run(why)) < 0)
+				bench_die("%s: %s", bench_peers[k].name, why);
 	}
-	close(f.in);
-	(void)fclose(f.out);
-	(void)waitpid(f.pid, NULL, 0);
-	double p50 = bench_quantile(ours, n, 0.5), p99 = bench_quantile(ours, n, 0.99);
-	ret[0] = (struct bench_row){.what = "a jail: make, run true, destroy",
-		.unit = "ms",
-		.floor = bench_quantile(bare, n, 0.5),
-		.ours = p50,
-		.floor_p99 = bench_quantile(bare, n, 0.99),
-		.ours_p99 = p99,
-		.budget = 1.5};
-	ret[1] = (struct bench_row){.what = "the same against bubblewrap",
-		.unit = "ms",
-		.floor = bench_quantile(bwrap, n, 0.5),
-		.ours = p50,
-		.floor_p99 = bench_quantile(bwrap, n, 0.99),
-		.ours_p99 = p99,
-		.budget = 0.35};
-	free(bare);
-	free(ours);
-	free(bwrap);
-	return has_bwrap ? 2 : 1;
+	bench_progress("start", s.n, s.n);
+	end_floor(&f);
+	if (cell_close(c, &err) < 0)
+		bench_die_err("close a jail", &err);
+	ret[n++] = against(&s, "a jail: make, run true, destroy", FLOOR, STEADY, 1.5);
+	ret[n++] = against(&s, "of a kind not asked for before", FLOOR, UNSEEN, 1.5);
+	ret[n++] = against(&s, "the first one, with its launcher", FLOOR, FIRST, 0);
+	ret[n++] = against(&s, "true in a jail that is there", FORK_EXEC, AGAIN, 1.5);
+	if (has[BENCH_PEER_OURS] && has[BENCH_PEER_BWRAP])
+		ret[n++] = against(&s, names[0], PEERS + BENCH_PEER_BWRAP, PEERS, 0);
+	for (size_t i = BENCH_PEER_BWRAP; i < BENCH_PEERS; i++)
+		if (has[i])
+			ret[n++] = against(&s, names[i], PEERS + (enum series)i, STEADY,
+				i == BENCH_PEER_BWRAP ? 0.35 : 0);
+	for (size_t i = 0; i < N_SERIES; i++)
+		free(s.of[i]);
+	return n;
 }

@@ -31,10 +31,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (size_t i = 0; i < rq.n_mounts; i++)
 			if (!launcher_is_clean_path(rq.mounts[i].target) || rq.mounts[i].fd < 100)
 				abort();
+		for (size_t i = 0; i < rq.n_rules; i++)
+			if (rq.rules[i].kind != LAUNCHER_RULE_OWN &&
+				launcher_rule_problem(&rq.rules[i]))
+				abort();
 		int len = launcher_pack(&rq, out, packed, &n_packed);
 		if (len < 0 || n_packed != n_fds ||
 			launcher_parse(out, (size_t)len, packed, n_packed, &again, &why) < 0 ||
-			again.n_mounts != rq.n_mounts || again.control_fd != rq.control_fd)
+			again.n_mounts != rq.n_mounts || again.n_rules != rq.n_rules ||
+			again.control_fd != rq.control_fd)
 			abort();
 	} else if (!why || !*why) {
 		abort();

@@ -39,15 +39,21 @@ extern "C" {
 	X(LIMIT_CPUS, "limits.cpus", "CPU time per second of the whole cell")                     \
 	X(LIMIT_PIDS, "limits.pids", "number of processes")                                       \
 	X(LIMIT_DISK, "limits.disk", "bytes written to disk")                                     \
+	X(LIMIT_INODES, "limits.inodes", "number of files and directories made")                  \
 	X(LIMIT_FILES, "limits.files", "open files per process")                                  \
 	X(LIMIT_FILE_SIZE, "limits.file_size", "size of any one file written")                    \
 	X(LIMIT_PROCESS_MEMORY, "limits.process_memory", "address space of each process")         \
 	X(LIMIT_CPU_TIME, "limits.cpu_time", "CPU seconds of each process")                       \
 	X(LIMIT_IO, "limits.io", "weight or rate of disk input and output")                       \
-	X(DEDICATED, "resources.dedicated", "reserved CPUs and memory")                           \
+	X(DEDICATED, "resources.dedicated", "CPUs of its own")                                    \
+	X(RESERVED_MEMORY, "resources.memory", "reserved memory")                                 \
+	X(SCRATCH_MEMORY, "scratch.memory", "what it writes besides is in memory")                \
+	X(SCRATCH_DISK, "scratch.disk", "what it writes besides is on disk")                      \
 	X(NET_NONE, "network.none", "no network at all")                                          \
 	X(NET_ALLOW, "network.allow", "network to named domains only")                            \
-	X(NET_OPEN, "network.open", "network without rules")                                      \
+	X(NET_OPEN, "network.open", "network without a list of domains")                          \
+	X(NET_PRIVATE, "network.private",                                                         \
+		"an open network closed to host and private addresses, but for named ones")       \
 	X(GPU, "gpu", "a GPU")                                                                    \
 	X(PAUSE, "pause", "freeze and thaw")                                                      \
 	X(SNAPSHOT, "snapshot", "save and restore")                                               \

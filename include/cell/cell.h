@@ -83,6 +83,11 @@ struct cell_info {
 	uint64_t created_unix_ms;
 	const char *const *labels; /* NULL-terminated */
 	const char *directory;	   /* where its record, socket and spool are */
+	/* as the spec named them; "" when it did not */
+	const char *resources, *scratch, *seccomp;
+	/* of the image it was made from, "" when that says nothing: digest, and what it would run as
+	 * whom; for information only */
+	const char *image, *image_entrypoint, *image_cmd, *image_user;
 };
 typedef int (*cell_info_fn)(const struct cell_info *info, void *user);
 /* All cells of this user's state directory. Clean-up of dead ones is cell_prune()'s. */

@@ -28,10 +28,10 @@ struct cell_exec;
 enum cell_exec_flags {
 	CELL_EXEC_STDIN = 1 << 0,   /* the command reads what cell_exec_write() sends; otherwise
 				      its stdin is empty */
-	CELL_EXEC_TTY = 1 << 1,	   /* in a terminal; implies STDIN, stderr comes as stdout */
-	CELL_EXEC_MERGE = 1 << 2,  /* stderr into stdout, in the order written */
-	CELL_EXEC_DETACH = 1 << 3, /* goes on without a client; output is kept */
-	CELL_EXEC_SOLE = 1 << 4,   /* an ephemeral cell made for this command alone: its deadline
+	CELL_EXEC_TTY = 1 << 1,	    /* in a terminal; implies STDIN, stderr comes as stdout */
+	CELL_EXEC_MERGE = 1 << 2,   /* stderr into stdout, in the order written */
+	CELL_EXEC_DETACH = 1 << 3,  /* goes on without a client; output is kept */
+	CELL_EXEC_SOLE = 1 << 4,    /* an ephemeral cell made for this command alone: its deadline
 				      is the cell's. What is not over then, for whatever reason,
 				      is ended from outside, and the cell with it */
 	CELL_EXEC_DURABLE = 1 << 5, /* what no holding reader has taken is never dropped: with

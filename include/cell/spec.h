@@ -21,7 +21,7 @@ enum cell_network {
 	CELL_NETWORK_DEFAULT = 0, /* whatever the back end gives */
 	CELL_NETWORK_NONE,
 	CELL_NETWORK_ALLOW, /* only the domains in network_allow */
-	CELL_NETWORK_OPEN,
+	CELL_NETWORK_OPEN,  /* all but the host itself and private destinations */
 };
 
 /* What of the host's environment a command sees. Secrets (*_API_KEY, *_SECRET, *_TOKEN, *_PASSWORD,
@@ -49,11 +49,20 @@ enum cell_resource_model {
 	CELL_RESOURCES_DEDICATED,
 };
 
+/* Where a cell writes what is neither in its workspace nor in a mount: changes to its image, /tmp,
+ * its home, a private workspace. limits.disk_bytes and limits.inodes are its size. */
+enum cell_scratch {
+	CELL_SCRATCH_DEFAULT = 0, /* whatever the back end does */
+	CELL_SCRATCH_MEMORY,
+	CELL_SCRATCH_DISK,
+};
+
 struct cell_limits {
 	uint64_t memory_bytes;	       /* the whole cell */
 	uint32_t cpu_millis;	       /* 500 = half a CPU */
 	uint32_t pids;		       /* processes and threads */
 	uint64_t disk_bytes;	       /* written by the cell */
+	uint64_t inodes;	       /* files and directories made by the cell */
 	uint32_t files;		       /* open files per process */
 	uint64_t file_size_bytes;      /* any one file */
 	uint64_t process_memory_bytes; /* address space per process */
@@ -84,8 +93,16 @@ struct cell_spec {
 	uint64_t timeout_ms; /* default deadline of commands; 0: none */
 	struct cell_limits limits;
 	enum cell_resource_model resources;
+	enum cell_scratch scratch;
+	/* syscall filter: "default", "strict", "debug", or a JSON file in Docker's format. NULL: the
+	 * back end's own */
+	const char *seccomp;
 	enum cell_network network;
 	const char *const *network_allow; /* NULL-terminated domains */
+	/* With an open network: private addresses and ranges that may be reached all the same
+	 * ("10.1.2.0/24", "10.1.2.3:5432", "[fd00::1]:443"), and resolvers instead of the host's;
+	 * NULL-terminated */
+	const char *const *network_private, *const *network_dns;
 	uint32_t gpus;
 	enum cell_lifecycle lifecycle;
 	const char *const *labels; /* "k=v", NULL-terminated */

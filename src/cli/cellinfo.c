@@ -23,6 +23,12 @@ const char *cli_state_name(enum cell_state state)
 json_t *cli_cell_json(const struct cell_info *info)
 {
 	json_t *o = json_object(), *labels = json_array();
+	const struct {
+		const char *key, *value;
+	} told[] = {{"resources", info->resources}, {"scratch", info->scratch},
+		{"seccomp", info->seccomp}, {"image", info->image},
+		{"image_entrypoint", info->image_entrypoint}, {"image_cmd", info->image_cmd},
+		{"image_user", info->image_user}};
 
 	for (const char *const *l = info->labels; l && *l; l++)
 		json_array_append_new(labels, json_string(*l));
@@ -35,6 +41,9 @@ json_t *cli_cell_json(const struct cell_info *info)
 	json_object_set_new(o, "created_unix_ms", json_integer((json_int_t)info->created_unix_ms));
 	json_object_set_new(o, "labels", labels);
 	cli_json_string(o, "directory", info->directory);
+	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+		if (*told[i].value)
+			cli_json_string(o, told[i].key, told[i].value);
 	return o;
 }
 

@@ -45,7 +45,7 @@ struct cli_option {
 	const char *key;     /* the configuration key it sets; NULL: the verb's own business */
 	const char *fixed;   /* value given to `key` by an option without argument */
 	enum cli_kind kind;  /* of the argument */
-	const char *choices; /* words separated by spaces */
+	const char *choices; /* words separated by spaces; CLI_FILE: those that are no file */
 };
 
 #define CLI_GROUPS_MAX	 5

@@ -136,6 +136,10 @@ static void offer_kind(struct state *s, enum cli_kind kind, const char *choices)
 {
 	switch (kind) {
 	case CLI_FILE:
+		if (choices)
+			offer_choices(s, choices);
+		s->fn(":files", "", s->user);
+		break;
 	case CLI_COMMAND:
 		s->fn(":files", "", s->user);
 		break;

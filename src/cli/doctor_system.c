@@ -125,9 +125,9 @@ static void look_openat2(struct cli_check *c)
 	if (fd >= 0)
 		found(c, CLI_HEALTH_OK, "", "paths cannot leave a directory, by the kernel");
 	else
-		found(c, CLI_HEALTH_BAD,
+		found(c, CLI_HEALTH_WARN,
 			"use Linux 5.6 or later, or allow openat2 in the seccomp profile",
-			"openat2: %s", strerror(errno));
+			"openat2: %s; paths are walked name by name", strerror(errno));
 }
 
 static void look_pidfd(struct cli_check *c)

@@ -70,6 +70,20 @@ int cli_env_list(const struct cli_args *args, char ***ret, struct cell_error *er
 	return 0;
 }
 
+/* Is it one of the words, separated by spaces, an option takes besides files? */
+static bool is_choice(const char *choices, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = choices; n && p && *p; p += strspn(p, " ")) {
+		size_t len = strcspn(p, " ");
+		if (len == n && !strncmp(p, word, n))
+			return true;
+		p += len;
+	}
+	return false;
+}
+
 /* What the configuration is to be told: paths of flags begin at the current directory, a variable
  * without value is the host's. */
 static int flag_value(const struct cli_given *g, char **ret, struct cell_error *err)
@@ -86,6 +100,8 @@ static int flag_value(const struct cli_given *g, char **ret, struct cell_error *
 		*ret = cli_strdup("true");
 	else if (!strcmp(o->key, "limits.best_effort") && !strcmp(g->value, "strict"))
 		*ret = cli_strdup("false");
+	else if (is_choice(o->choices, g->value))
+		*ret = cli_strdup(g->value);
 	else if (o->kind == CLI_DIRECTORY || o->kind == CLI_FILE)
 		*ret = *g->value ? cli_absolute(g->value) : cli_strdup("");
 	else

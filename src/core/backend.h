@@ -21,7 +21,9 @@ struct cell;
 /* What probe() finds. It starts as "usable, with everything declared". */
 struct cell_probe {
 	const struct cell_backend *const *chain; /* this back end, then what it wraps; then NULL */
+	bool is_hasty; /* who asks will make a cell at once: need not be tried out before */
 	bool is_usable;
+	bool is_thorough; /* somebody wants to know, no cell waits for it: it may take a little */
 	char reason[240]; /* when not usable: why, and what would help */
 	char fix[240];
 	cell_caps caps;
@@ -82,6 +84,7 @@ int cell_backend_chain(const char *name, const struct cell_backend *chain[CELL_C
 	struct cell_error *err);
 
 void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p);
+void cell_probe_hastily(const struct cell_backend *const *chain, struct cell_probe *p);
 /* The capability is not to be had here; reason and fix are copied. */
 void cell_probe_lack(struct cell_probe *p, enum cell_cap cap, const char *reason, const char *fix);
 /* The whole back end is not. */
@@ -103,6 +106,10 @@ int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
 /* From create: with this spec a limit asked for with best effort is not enforced after all. */
 void cell_degrade(struct cell *c, enum cell_cap cap);
+/* From create: environment ("K=V", NULL-terminated, may be NULL) and directory (or NULL) that an image
+ * gives its commands. The spec wins over both, and a workspace over the directory. */
+int cell_take_defaults(struct cell *c, const struct cell_spec *spec, const char *const *env,
+	const char *cwd, struct cell_error *err);
 /* Remember a string; saved in the record by the core after create, and by cell_note_save at once.
  */
 int cell_note_set(struct cell *c, const char *key, const char *value, struct cell_error *err);

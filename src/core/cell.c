@@ -20,6 +20,8 @@
 #include "core/handle.h"
 #include "core/link.h"
 #include "core/record.h"
+#include "core/resources.h"
+#include "core/store_spare.h"
 
 #define REAP_AT_OPEN 64 /* cells looked at by an open; list and prune look at all */
 
@@ -88,8 +90,16 @@ static int fill_record(struct cell *c, const struct cell_spec *spec)
 	r |= cell_record_set_str(c->record, "cwd", c->cwd);
 	r |= cell_record_set_str(c->record, "user", c->user);
 	r |= cell_record_set_int(c->record, "timeout_ms", (int64_t)c->timeout_ms);
-	r |= cell_record_set_list(c->record, "env", (const char *const *)c->env);
+	if (!c->is_ephemeral) /* nobody else can run anything in it: what it was told stays here */
+		r |= cell_record_set_list(c->record, "env", (const char *const *)c->env);
 	r |= cell_record_set_list(c->record, "labels", spec->labels);
+	if (spec->resources)
+		r |= cell_record_set_str(c->record, "resources",
+			cell_resources_name(spec->resources));
+	if (spec->scratch)
+		r |= cell_record_set_str(c->record, "scratch",
+			spec->scratch == CELL_SCRATCH_DISK ? "disk" : "memory");
+	r |= cell_record_set_str(c->record, "seccomp", spec->seccomp);
 	return r ? -ENOMEM : 0;
 }
 
@@ -103,7 +113,7 @@ static int prepare(const struct cell_spec *spec, struct cell **ret, struct cell_
 	int r = spec->name ? cell_store_check_name(spec->name, err) : random_name(name, err);
 
 	if (r >= 0)
-		r = cell_contract_choose(spec, chain, &probe, &degraded, err);
+		r = cell_contract_choose_hastily(spec, chain, &probe, &degraded, err);
 	if (r < 0)
 		return r;
 	auto_cell struct cell *c = cell_handle_new(spec->name ? spec->name : name);
@@ -154,7 +164,54 @@ static int destroy_cell(struct cell_store *s, struct cell *c, struct cell_error 
 	if (r < 0)
 		return cell_error_prefix(err, r, "destroy cell '%s'", c->name);
 	struct cell_slot slot = slot_of(c);
+	const char *state = cell_record_str(c->record, "state");
+	if (c->is_ephemeral && state && !strcmp(state, "ready") &&
+		cell_spare_keep(s, c->name, &slot)) {
+		c->directory_fd = c->lock_fd = -1;
+		return 0;
+	}
 	return cell_store_remove(s, c->name, &slot, err);
+}
+
+/* The name and its lock first, then a record that says "creating"; with a directory that was kept the
+ * record is there before the name is. */
+static int take_place(struct cell_store *s, struct cell *c, const struct cell_spec *spec,
+	struct cell_error *err)
+{
+	auto_slot struct cell_slot kept = CELL_SLOT_INIT;
+	int r = fill_record(c, spec);
+
+	if (r < 0)
+		return cell_fail_errno(err, -r, "make cell '%s'", c->name);
+	if (c->is_ephemeral && cell_spare_take(s, &kept)) {
+		if (cell_record_save(kept.fd, c->record, false, NULL) == 0 &&
+			cell_spare_reveal(s, c->name, &kept) == 0) {
+			cell_handle_take_slot(c, &kept);
+			return 0;
+		}
+	}
+	r = take_name(s, c, err);
+	if (r >= 0 && cell_record_set_str(c->record, "name", c->name) < 0)
+		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
+	if (r < 0)
+		return r;
+	r = cell_note_save(c, err);
+	if (r < 0) {
+		struct cell_slot slot = slot_of(c);
+		(void)cell_store_remove(s, c->name, &slot, NULL);
+	}
+	return r;
+}
+
+/* A cell could not be made. Does trying the back end out say more than that? */
+static bool is_unusable(const struct cell_spec *spec, struct cell_error *ret_why)
+{
+	const struct cell_backend *chain[CELL_CHAIN_MAX] = {0};
+	struct cell_probe probe;
+	cell_caps degraded = 0;
+
+	return cell_contract_choose(spec, chain, &probe, &degraded, ret_why) < 0 &&
+	       ret_why->code == CELL_ENOTSUP;
 }
 
 int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error *err)
@@ -163,8 +220,10 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	auto_cell struct cell *c = NULL;
 	auto_free char *workspace = NULL;
 	struct cell_spec own = *spec;
-	int r = prepare(spec, &c, err);
+	int r = cell_resources_complete(&own, err);
 
+	if (r >= 0)
+		r = prepare(&own, &c, err);
 	if (r >= 0 && spec->workspace)
 		r = resolve_workspace(spec->workspace, &workspace, err);
 	if (r >= 0)
@@ -174,18 +233,9 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	if (workspace)
 		own.workspace = workspace;
 	cell_reap_some(&store, REAP_AT_OPEN);
-	r = take_name(&store, c, err);
+	r = take_place(&store, c, &own, err);
 	if (r < 0)
 		return r;
-	if (fill_record(c, &own) < 0)
-		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
-	if (r >= 0)
-		r = cell_note_save(c, err);
-	if (r < 0) {
-		struct cell_slot slot = slot_of(c);
-		(void)cell_store_remove(&store, c->name, &slot, NULL);
-		return r;
-	}
 	r = cell_place_create(c, &own, err);
 	if (r >= 0)
 		r = cell_place_connect(c, err);
@@ -194,8 +244,14 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	if (r >= 0)
 		r = cell_note_save(c, err);
 	if (r < 0) {
+		struct cell_error why = {0};
+
 		(void)destroy_cell(&store, c, NULL);
-		return cell_error_prefix(err, r, "make cell '%s'", c->name);
+		if (!is_unusable(spec, &why))
+			return cell_error_prefix(err, r, "make cell '%s'", c->name);
+		if (err)
+			*err = why;
+		return -EOPNOTSUPP;
 	}
 	if (!c->is_ephemeral) {
 		cell_closep(&c->lock_fd);

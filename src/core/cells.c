@@ -2,15 +2,20 @@
 /* cells.c: all the cells of a state directory: listing them, removing one by name, cleaning up what
  * crashes left. Works from records and locks alone, connects to no guest but to end it. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/handle.h"
 #include "core/record.h"
+#include "core/store_spare.h"
 
+#define REAP_EVERY_MS	   100
 #define REMOVE_PATIENCE_MS 5000 /* for another process that is making or removing the same cell */
 
 /* What a look at one cell found. */
@@ -27,6 +32,20 @@ static void look_done(struct look *l)
 	*l = (struct look){0};
 }
 #define auto_look __attribute__((cleanup(look_done)))
+
+static const char *text_of(const struct cell *c, const char *key)
+{
+	const char *text = cell_record_str(c->record, key);
+
+	return text ? text : "";
+}
+
+static const char *note_of(const struct cell *c, const char *key)
+{
+	const char *text = cell_note(c, key);
+
+	return text ? text : "";
+}
 
 static int to_info(const struct look *l, cell_info_fn fn, void *user)
 {
@@ -46,6 +65,13 @@ static int to_info(const struct look *l, cell_info_fn fn, void *user)
 		.created_unix_ms = (uint64_t)cell_record_int(c->record, "created_unix_ms", 0),
 		.labels = (const char *const *)l->labels,
 		.directory = c->directory,
+		.resources = text_of(c, "resources"),
+		.scratch = text_of(c, "scratch"),
+		.seccomp = text_of(c, "seccomp"),
+		.image = note_of(c, "image"),
+		.image_entrypoint = note_of(c, "image_entrypoint"),
+		.image_cmd = note_of(c, "image_cmd"),
+		.image_user = note_of(c, "image_user"),
 	};
 	return fn(&info, user);
 }
@@ -133,10 +159,42 @@ int cell_reap(struct cell_store *s, const char *name, cell_info_fn fn, void *use
 	return 0;
 }
 
+/* Has this process looked at this store a moment ago? Who makes hundreds of cells a second would look at
+ * hundreds of living ones for each. */
+static bool was_reaped(const struct cell_store *s)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct {
+		dev_t dev;
+		ino_t ino;
+		struct timespec when;
+	} last;
+	struct timespec now;
+	struct stat st;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	if (fstat(s->cells_fd, &st) < 0)
+		return false;
+	(void)pthread_mutex_lock(&lock);
+	int64_t since_ms = (int64_t)(now.tv_sec - last.when.tv_sec) * 1000 +
+			   (now.tv_nsec - last.when.tv_nsec) / 1000000;
+	bool is_recent = last.when.tv_sec && last.dev == st.st_dev && last.ino == st.st_ino &&
+			 since_ms < REAP_EVERY_MS;
+	if (!is_recent) {
+		last.dev = st.st_dev;
+		last.ino = st.st_ino;
+		last.when = now;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return is_recent;
+}
+
 void cell_reap_some(struct cell_store *s, size_t max)
 {
 	char **names = NULL;
 
+	if (was_reaped(s))
+		return;
 	cell_store_sweep(s);
 	if (cell_store_names(s, max, &names, NULL) < 0)
 		return;
@@ -156,6 +214,7 @@ int cell_prune(cell_info_fn fn, void *user, struct cell_error *err)
 		return 0;
 	if (r < 0)
 		return r;
+	cell_spare_remove_all();
 	cell_store_sweep(&store);
 	r = cell_store_names(&store, 0, &names, err);
 	for (char **n = names; r >= 0 && *n; n++) {

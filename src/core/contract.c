@@ -186,9 +186,11 @@ int cell_contract_check(const struct cell_spec *spec, const struct cell_needs *n
 	return 0;
 }
 
+typedef void (*probe_fn)(const struct cell_backend *const *chain, struct cell_probe *p);
+
 /* The one with the most strength; ties go to the one named first in the build. When it is not usable
  * here nothing weaker takes its place: whoever wants that says so by name. */
-static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX],
+static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX], probe_fn probe,
 	struct cell_probe *ret_probe, struct cell_error *err)
 {
 	const struct cell_backend *best = NULL;
@@ -204,7 +206,7 @@ static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX],
 	}
 	chain[0] = best;
 	chain[1] = NULL;
-	cell_probe_run(chain, ret_probe);
+	probe(chain, ret_probe);
 	if (ret_probe->is_usable)
 		return 0;
 	int r = cell_fail(err, CELL_ENOTSUP, 0,
@@ -217,9 +219,9 @@ static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX],
 	return r;
 }
 
-int cell_contract_choose(const struct cell_spec *spec,
-	const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_probe *ret_probe,
-	cell_caps *ret_degraded, struct cell_error *err)
+static int choose(const struct cell_spec *spec, const struct cell_backend *chain[CELL_CHAIN_MAX],
+	probe_fn probe, struct cell_probe *ret_probe, cell_caps *ret_degraded,
+	struct cell_error *err)
 {
 	struct cell_needs needs;
 	int r = cell_contract_needs(spec, &needs, err);
@@ -227,7 +229,7 @@ int cell_contract_choose(const struct cell_spec *spec,
 	if (r < 0)
 		return r;
 	if (!spec->backend) {
-		r = choose_strongest(chain, ret_probe, err);
+		r = choose_strongest(chain, probe, ret_probe, err);
 		if (r < 0)
 			return r;
 		return cell_contract_check(spec, &needs, ret_probe, true, ret_degraded, err);
@@ -235,7 +237,7 @@ int cell_contract_choose(const struct cell_spec *spec,
 	r = cell_backend_chain(spec->backend, chain, err);
 	if (r < 0)
 		return r;
-	cell_probe_run(chain, ret_probe);
+	probe(chain, ret_probe);
 	if (!ret_probe->is_usable) {
 		r = cell_fail(err, CELL_ENOTSUP, 0, "back end '%s' is not usable here: %s",
 			spec->backend, ret_probe->reason);
@@ -244,4 +246,18 @@ int cell_contract_choose(const struct cell_spec *spec,
 		return r;
 	}
 	return cell_contract_check(spec, &needs, ret_probe, false, ret_degraded, err);
+}
+
+int cell_contract_choose(const struct cell_spec *spec,
+	const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_probe *ret_probe,
+	cell_caps *ret_degraded, struct cell_error *err)
+{
+	return choose(spec, chain, cell_probe_run, ret_probe, ret_degraded, err);
+}
+
+int cell_contract_choose_hastily(const struct cell_spec *spec,
+	const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_probe *ret_probe,
+	cell_caps *ret_degraded, struct cell_error *err)
+{
+	return choose(spec, chain, cell_probe_hastily, ret_probe, ret_degraded, err);
 }

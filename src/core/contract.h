@@ -37,6 +37,11 @@ int cell_contract_choose(const struct cell_spec *spec,
 	const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_probe *ret_probe,
 	cell_caps *ret_degraded, struct cell_error *err);
 
+/* The same for who makes the cell at once: what only trying out would show is left to that. */
+int cell_contract_choose_hastily(const struct cell_spec *spec,
+	const struct cell_backend *chain[CELL_CHAIN_MAX], struct cell_probe *ret_probe,
+	cell_caps *ret_degraded, struct cell_error *err);
+
 /* Hold needs and tier against a probe; `is_default` words the error for a back end nobody named. */
 int cell_contract_check(const struct cell_spec *spec, const struct cell_needs *needs,
 	const struct cell_probe *p, bool is_default, cell_caps *ret_degraded,

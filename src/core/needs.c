@@ -64,6 +64,8 @@ static void limits_needs(const struct cell_limits *l, struct cell_needs *ret)
 	if (l->disk_bytes)
 		need(ret, CELL_CAP_LIMIT_DISK, soft, "limits.disk: %s",
 			size_text(l->disk_bytes, t));
+	if (l->inodes)
+		need(ret, CELL_CAP_LIMIT_INODES, soft, "limits.inodes: %" PRIu64, l->inodes);
 	if (l->files)
 		need(ret, CELL_CAP_LIMIT_FILES, soft, "limits.files: %u", l->files);
 	if (l->file_size_bytes)
@@ -193,8 +195,18 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 	limits_needs(&spec->limits, ret);
 	if (spec->resources == CELL_RESOURCES_BURSTABLE)
 		need(ret, CELL_CAP_LIMIT_CPUS, spec->limits.is_best_effort, "resources: burstable");
-	if (spec->resources == CELL_RESOURCES_DEDICATED)
-		need(ret, CELL_CAP_DEDICATED, false, "resources: dedicated");
+	if (spec->resources == CELL_RESOURCES_DEDICATED) {
+		need(ret, CELL_CAP_DEDICATED, spec->limits.is_best_effort, "resources: dedicated");
+		if (spec->limits.memory_bytes)
+			need(ret, CELL_CAP_RESERVED_MEMORY, spec->limits.is_best_effort,
+				"resources: dedicated, with limits.memory");
+	}
+	if (spec->scratch == CELL_SCRATCH_MEMORY)
+		need(ret, CELL_CAP_SCRATCH_MEMORY, false, "scratch: memory");
+	if (spec->scratch == CELL_SCRATCH_DISK)
+		need(ret, CELL_CAP_SCRATCH_DISK, false, "scratch: disk");
+	if (spec->seccomp)
+		need(ret, CELL_CAP_SYSCALL_FILTER, false, "seccomp: %s", spec->seccomp);
 	if (spec->network == CELL_NETWORK_NONE)
 		need(ret, CELL_CAP_NET_NONE, false, "network: none");
 	if (spec->network == CELL_NETWORK_ALLOW || (spec->network_allow && *spec->network_allow))
@@ -202,6 +214,19 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 			spec->network_allow && *spec->network_allow ? *spec->network_allow : "[]");
 	if (spec->network == CELL_NETWORK_OPEN)
 		need(ret, CELL_CAP_NET_OPEN, false, "network: open");
+	const char *const *exceptions = spec->network_private && *spec->network_private
+						? spec->network_private
+						: spec->network_dns;
+	if (exceptions && *exceptions) {
+		need(ret, CELL_CAP_NET_PRIVATE, false, "network.%s: %s",
+			exceptions == spec->network_dns ? "dns" : "private", *exceptions);
+		if (spec->network != CELL_NETWORK_OPEN) {
+			r = cell_fail(err, CELL_EINVAL, 0,
+				"network.private and network.dns are of use with an open network "
+				"only");
+			return cell_error_hint(err, r, "set network.mode: open (--network open)");
+		}
+	}
 	if (spec->gpus)
 		need(ret, CELL_CAP_GPU, false, "gpus: %u", spec->gpus);
 	if ((r = lifecycle_needs(spec, ret, err)) < 0)

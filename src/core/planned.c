@@ -15,7 +15,7 @@
 #define RLIMITS \
 	(CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME))
 #define CGROUP	   (CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS))
-#define NETWORK	   (CAP(NET_NONE) | CAP(NET_ALLOW) | CAP(NET_OPEN) | CAP(SECRETS))
+#define NETWORK	   (CAP(NET_NONE) | CAP(NET_ALLOW) | CAP(NET_OPEN) | CAP(NET_PRIVATE) | CAP(SECRETS))
 #define HOST_FILES (CAP(WORKSPACE) | CAP(MOUNTS))
 
 #define CONTAINER                                                                           \

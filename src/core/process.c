@@ -9,14 +9,17 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/closefds.h"
 
 #define IMAGE_FD   4
 #define FIRST_FREE 10 /* fds of the parent are moved up to here, out of the child's way */
+#define LOOK_MS	   5
 #define STACK_SIZE ((size_t)128 * 1024)
 
 static ssize_t read_small(const char *path, char *ret, size_t size)
@@ -91,9 +94,7 @@ IN_CHILD static int run_child(void *arg)
 		c->error = errno;
 		_exit(127);
 	}
-	if (syscall(SYS_close_range, IMAGE_FD + 1, ~0U, 0) < 0)
-		for (int fd = IMAGE_FD + 1; fd < 65536; fd++)
-			(void)close(fd);
+	close_fds(IMAGE_FD + 1, ~0u);
 	reset_signals();
 	(void)execveat(IMAGE_FD, "", s->argv, s->envp, AT_EMPTY_PATH);
 	c->error = errno;
@@ -153,9 +154,39 @@ int cell_process_spawn(struct cell_spawn *s)
 	return -c.error;
 }
 
+/* A pidfd; in containers whose filter does not know pidfd_open, the process's directory in /proc: signals can
+ * be sent by it as well, and it too never becomes another process's. */
+static int open_process(pid_t pid)
+{
+	char path[32];
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return fd;
+	(void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* For such a directory: nothing tells, so look. -1: it is a pidfd. */
+static int has_ended(int fd)
+{
+	struct stat st;
+	char text[512];
+
+	if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		return -1;
+	auto_fd int file = openat(fd, "stat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = file < 0 ? -1 : read(file, text, sizeof text - 1);
+	if (n <= 0)
+		return 1;
+	text[n] = '\0';
+	const char *p = strrchr(text, ')');
+	return !p || !p[1] || p[2] == 'Z' || p[2] == 'X';
+}
+
 int cell_process_open(pid_t pid, uint64_t start_time)
 {
-	auto_fd int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	auto_fd int fd = open_process(pid);
 
 	if (fd < 0)
 		return -errno;
@@ -173,6 +204,13 @@ bool cell_process_wait(int pidfd, int timeout_ms)
 	for (;;) {
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
 		int64_t left = end_ms - (now.tv_sec * 1000 + now.tv_nsec / 1000000);
+		int ended = has_ended(pidfd);
+		if (ended > 0 || (ended == 0 && left <= 0))
+			return ended;
+		if (ended == 0) {
+			(void)poll(NULL, 0, left < LOOK_MS ? (int)left : LOOK_MS);
+			continue;
+		}
 		int n = poll(&p, 1, left > 0 ? (int)left : 0);
 		if (n > 0)
 			return true;
@@ -204,7 +242,7 @@ size_t cell_process_each(const char *argv0, void (*fn)(int pidfd))
 		long pid = strtol(e->d_name, &end, 10);
 		if (pid <= 0 || *end || !is_called((pid_t)pid, argv0))
 			continue;
-		auto_fd int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+		auto_fd int fd = open_process((pid_t)pid);
 		if (fd < 0 || !is_called((pid_t)pid, argv0))
 			continue;
 		n++;

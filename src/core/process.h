@@ -34,7 +34,8 @@ struct cell_spawn {
  * not matter. */
 int cell_process_spawn(struct cell_spawn *s);
 
-/* A pidfd of the process that started at start_time; -ESRCH when it is gone. */
+/* A pidfd of the process that started at start_time; -ESRCH when it is gone. For these functions only: where
+ * pidfd_open is forbidden it is another fd, which cannot be polled. */
 int cell_process_open(pid_t pid, uint64_t start_time);
 /* Wait until it has ended; false when time is up. */
 bool cell_process_wait(int pidfd, int timeout_ms);

@@ -140,12 +140,17 @@ static int write_all(int fd, const char *p, size_t n)
 
 static int write_temp(int dir_fd, const char *text, bool is_durable)
 {
-	auto_fd int fd = openat(dir_fd, RECORD_TEMP,
-		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const size_t n = strlen(text);
+	struct stat st;
+	auto_fd int fd =
+		openat(dir_fd, RECORD_TEMP, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;
-	int r = write_all(fd, text, strlen(text));
+	/* over what is there: emptying a file first costs more than all the rest */
+	int r = write_all(fd, text, n);
+	if (!r && (fstat(fd, &st) < 0 || (st.st_size > (off_t)n && ftruncate(fd, (off_t)n) < 0)))
+		r = -errno;
 	if (!r && is_durable && fsync(fd) < 0)
 		r = -errno;
 	return r;
@@ -170,7 +175,11 @@ int cell_record_save(int dir_fd, json_t *record, bool is_durable, struct cell_er
 		r = -E2BIG;
 	if (!r)
 		r = write_temp(dir_fd, text, is_durable);
-	if (!r && renameat(dir_fd, RECORD_TEMP, dir_fd, RECORD_FILE) < 0)
+	/* an ephemeral cell's two files take turns: no inode is made or freed, see store_spare.h */
+	if (!r &&
+		(is_durable ||
+			renameat2(dir_fd, RECORD_TEMP, dir_fd, RECORD_FILE, RENAME_EXCHANGE) < 0) &&
+		renameat(dir_fd, RECORD_TEMP, dir_fd, RECORD_FILE) < 0)
 		r = -errno;
 	if (r < 0)
 		(void)unlinkat(dir_fd, RECORD_TEMP, 0);

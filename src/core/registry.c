@@ -136,11 +136,19 @@ void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix
 	(void)snprintf(p->fix, sizeof p->fix, "%s", fix);
 }
 
-void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p)
+enum care {
+	CARE_HASTY,
+	CARE_USUAL,
+	CARE_THOROUGH,
+};
+
+static void probe(const struct cell_backend *const *chain, enum care care, struct cell_probe *p)
 {
 	size_t n = 1;
 
 	memset(p, 0, sizeof *p);
+	p->is_hasty = care == CARE_HASTY;
+	p->is_thorough = care == CARE_THOROUGH;
 	while (chain[n])
 		n++;
 	p->is_usable = true;
@@ -152,6 +160,16 @@ void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *
 		chain[n]->probe(p);
 	}
 	p->chain = chain;
+}
+
+void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *p)
+{
+	probe(chain, CARE_USUAL, p);
+}
+
+void cell_probe_hastily(const struct cell_backend *const *chain, struct cell_probe *p)
+{
+	probe(chain, CARE_HASTY, p);
 }
 
 static void fill_info(const struct cell_backend *const *chain, struct cell_backend_info *ret)
@@ -174,7 +192,7 @@ static void fill_info(const struct cell_backend *const *chain, struct cell_backe
 			b->name);
 		return;
 	}
-	cell_probe_run(chain, &p);
+	probe(chain, CARE_THOROUGH, &p);
 	ret->is_usable = p.is_usable;
 	ret->caps = p.caps;
 	memcpy(ret->reason, p.reason, sizeof ret->reason);

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "core/remove_tree.h"
+#include "core/store_spare.h"
 
 #define GONE_PREFIX ".gone-"
 
@@ -400,6 +401,11 @@ static int sweep_entry(struct cell_store *s, const char *name, void *user)
 	(void)user;
 	if (!strncmp(name, GONE_PREFIX, strlen(GONE_PREFIX)))
 		(void)cell_remove_tree(s->cells_fd, name, NULL);
+	if (!strncmp(name, CELL_SPARE_PREFIX, strlen(CELL_SPARE_PREFIX))) {
+		auto_slot struct cell_slot slot = CELL_SLOT_INIT;
+		if (open_slot(s, name, &slot) == 0 && !cell_slot_is_held(&slot))
+			(void)cell_remove_tree(s->cells_fd, name, NULL);
+	}
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  *	<state>/cells/<name>/        one cell; making this directory is taking the name
  *	<state>/cells/<name>/lock    held (flock) while being made, and by an ephemeral cell's owner
  *	<state>/cells/.gone-*        being removed; whoever comes by finishes the job
+ *	<state>/cells/.next-*        kept for the next ephemeral cell: store_spare.h
  *
  * A cell without a holder that is not ready was left by a crash. A creator takes the name and the
  *lock while it shares the state lock; a reaper judges such a cell only while it has the state lock
@@ -82,7 +83,7 @@ bool cell_slot_is_held(const struct cell_slot *slot);
  * what has that name. */
 int cell_store_remove(struct cell_store *s, const char *name, const struct cell_slot *slot,
 	struct cell_error *err);
-/* Remove what an interrupted cell_store_remove left. */
+/* Remove what an interrupted cell_store_remove left, and what dead processes kept. */
 void cell_store_sweep(struct cell_store *s);
 
 /* The names in use, sorted, NULL-terminated; free with cell_store_names_free. `max` 0: all. */

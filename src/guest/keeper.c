@@ -15,11 +15,11 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/closefds.h"
 #include "guest/guest.h"
 #include "guest/killtree.h"
 
@@ -33,14 +33,7 @@ static uint64_t now_ns(void)
 
 void keeper_close_from(int first)
 {
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0)
-		return;
-#endif
-	long max = sysconf(_SC_OPEN_MAX);
-
-	for (int fd = first; fd < (max > 0 && max < 65536 ? (int)max : 65536); fd++)
-		close(fd);
+	close_fds((unsigned)first, ~0u);
 }
 
 /* ---- in the command's process, between fork and exec ---- */

@@ -50,6 +50,8 @@ struct keeper_slot {
 int keeper_init(void);
 /* Have it kept, by an idle keeper or a new one. The keeper's pid, or negative errno. */
 pid_t keeper_start(const struct launch *l, int report_fd);
+/* A keeper made ahead, idle. Its pid, or negative errno. */
+pid_t keeper_park(int report_fd);
 /* A signal for what it keeps: the whole tree (SIGKILL then repeats until it is gone), or only the
  * command's process group. Negative errno. */
 int keeper_signal(pid_t pid, int sig, bool tree);

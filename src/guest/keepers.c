@@ -2,8 +2,8 @@
 /*
  * keepers.c: the guest's keepers: forking them, handing them commands, keeping one idle.
  *
- * The first command a keeper gets is the one it was forked for; it finds it in the memory it
- * inherited. Later ones come as a message on its socket: a fixed head, then NUL-terminated strings,
+ * The first command a keeper gets is the one it was forked for, unless that was before there was any; it
+ * finds it in the memory it inherited. Later ones come as a message on its socket: a fixed head, then NUL-terminated strings,
  * with the four fds attached. A command too large for a message simply gets a new keeper.
  */
 #include <errno.h>
@@ -286,7 +286,7 @@ enum {
 __attribute__((noreturn)) static void keeper_main(const struct launch *first,
 	struct keeper_slot *slot, int sock, int report_fd, pid_t parent)
 {
-	struct launch own = *first;
+	struct launch own = {0};
 	sigset_t all_signals;
 
 	(void)prctl(PR_SET_NAME, "cell-keeper");
@@ -300,7 +300,12 @@ __attribute__((noreturn)) static void keeper_main(const struct launch *first,
 		dup3(sock, KEEPER_SOCK_FD, O_CLOEXEC) < 0 ||
 		dup3(report_fd, KEEPER_HELD_FD, O_CLOEXEC) < 0)
 		_exit(1);
-	keeper_run(&own, slot, KEEPER_REPORT_FD, KEEPER_FIRST_OTHER_FD);
+	if (first) {
+		own = *first;
+		keeper_run(&own, slot, KEEPER_REPORT_FD, KEEPER_FIRST_OTHER_FD);
+	} else {
+		keeper_close_from(KEEPER_FIRST_OTHER_FD);
+	}
 
 	char *message = malloc(MESSAGE_MAX);
 	if (!message)
@@ -342,6 +347,16 @@ static pid_t fork_keeper(const struct launch *l, int report_fd)
 	}
 	*k = (struct kept){.next = all, .pid = pid, .sock = sv[0], .slot = slot};
 	all = k;
+	return pid;
+}
+
+pid_t keeper_park(int report_fd)
+{
+	pid_t pid = fork_keeper(NULL, report_fd);
+	struct kept *k = pid > 0 ? find(pid) : NULL;
+
+	if (k)
+		k->is_idle = true;
 	return pid;
 }
 

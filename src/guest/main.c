@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main.c: the guest, the static program inside every cell. It is started by a back end with a
- * connected socket (--fd), a listening one (--listen-fd) or both, and serves until it is told to
- * leave, until its only connection ends, or until it is killed.
+ * connected socket (--fd), a listening one (--listen-fd), both, or one on which a connected one will come
+ * (--wait-fd), and serves until it is told to leave, until its only connection ends, or until it is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,8 @@ static struct stream *leaving_stream;
 
 static const char usage[] =
 	"usage: cell-guest (--fd N | --listen-fd N)... --workspace DIR [--spool DIR] [--home DIR]\n"
-	"                  [--tmp DIR] [--rlimit NAME=VALUE]... [--oom-eventfd N | --oom-events-fd "
+	"                  [--wait-fd N] [--tmp DIR] [--rlimit NAME=VALUE]... [--oom-eventfd N | "
+	"--oom-events-fd "
 	"N]\n"
 	"The program inside a cell. It is started by Cell, not by hand.\n";
 
@@ -129,7 +130,7 @@ static int open_directory(const char *path)
 	return fd;
 }
 
-static void parse(int argc, char **argv, int *fd, int *listen_fd)
+static void parse(int argc, char **argv, int *fd, int *listen_fd, int *wait_fd)
 {
 	const char *spool = NULL;
 
@@ -145,6 +146,8 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd)
 			*fd = parse_fd(value);
 		else if (strcmp(name, "--listen-fd") == 0)
 			*listen_fd = parse_fd(value);
+		else if (strcmp(name, "--wait-fd") == 0)
+			*wait_fd = parse_fd(value);
 		else if (strcmp(name, "--workspace") == 0)
 			guest.workspace = value;
 		else if (strcmp(name, "--spool") == 0)
@@ -162,7 +165,8 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd)
 		else
 			die("option", name, EINVAL);
 	}
-	guest.workspace_fd = open_directory(guest.workspace);
+	if (*wait_fd < 0) /* else it comes with the lease */
+		guest.workspace_fd = open_directory(guest.workspace);
 	if (spool)
 		guest.spool_fd = open_directory(spool);
 }
@@ -217,12 +221,12 @@ static void reset_signals(void)
 
 int main(int argc, char **argv)
 {
-	int fd = -1, listen_fd = -1;
+	int fd = -1, listen_fd = -1, wait_fd = -1;
 
 	reset_signals();
 	open_standard_fds();
-	parse(argc, argv, &fd, &listen_fd);
-	if (fd < 0 && listen_fd < 0) {
+	parse(argc, argv, &fd, &listen_fd, &wait_fd);
+	if (fd < 0 && listen_fd < 0 && wait_fd < 0) {
 		(void)fputs(usage, stderr);
 		return 125;
 	}
@@ -245,6 +249,10 @@ int main(int argc, char **argv)
 		r = oom_watch_eventfd(oom_eventfd);
 	if (r == 0 && oom_events_fd >= 0)
 		r = oom_watch_events(oom_events_fd);
+	if (r == 0 && wait_fd >= 0) {
+		fd = guest_await_lease(wait_fd, argv[0]);
+		guest.workspace_fd = open_directory(guest.workspace);
+	}
 	if (r == 0 && listen_fd >= 0)
 		r = conn_listen(listen_fd);
 	if (r == 0 && fd >= 0)

@@ -73,6 +73,12 @@ int oom_watch_events(int fd)
 	return loop_add(&watch);
 }
 
+void oom_look(void)
+{
+	if (watch.fd >= 0)
+		watch.fn(&watch, 0);
+}
+
 void oom_forget_the_past(void)
 {
 	uint64_t n;

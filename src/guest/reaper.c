@@ -15,6 +15,7 @@
 #include "guest/guest.h"
 #include "guest/keeper.h"
 #include "guest/killtree.h"
+#include "guest/oom.h"
 
 static struct source children = {.fd = -1};
 static struct source reports = {.fd = -1};
@@ -34,6 +35,9 @@ static void take_report(const struct keeper_report *r)
 			.timed_out = r->timed_out,
 		};
 
+		/* the word of a kill goes through a work queue of the kernel's and may come after
+		 * the death: whoever asks why it died is told the truth */
+		oom_look();
 		j->exit = e;
 		j->has_exited = true;
 		if (!r->is_gone)

@@ -31,22 +31,22 @@ void cgroup_slot_init(struct cgroup_slot *s)
 		s->v1_fd[i] = -1;
 }
 
-static bool put(int fd, const char *name, const char *text)
+bool cgroup_put(int fd, const char *name, const char *text)
 {
 	auto_fd int file = openat(fd, name, O_WRONLY | O_CLOEXEC);
 
 	return file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
-static bool put_u64(int fd, const char *name, uint64_t v)
+bool cgroup_put_u64(int fd, const char *name, uint64_t v)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof text, "%" PRIu64, v);
-	return put(fd, name, text);
+	return cgroup_put(fd, name, text);
 }
 
-static ssize_t get(int fd, const char *name, char *ret, size_t size)
+ssize_t cgroup_get(int fd, const char *name, char *ret, size_t size)
 {
 	auto_fd int file = openat(fd, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n = file < 0 ? -1 : read(file, ret, size - 1);
@@ -61,7 +61,7 @@ static uint64_t get_keyed(int fd, const char *name, const char *word)
 	char text[1024];
 	size_t n = strlen(word);
 
-	if (get(fd, name, text, sizeof text) <= 0)
+	if (cgroup_get(fd, name, text, sizeof text) <= 0)
 		return 0;
 	for (char *p = text; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
 		if (!strncmp(p, word, n) && p[n] == ' ')
@@ -75,19 +75,24 @@ static int open_leaf(struct cgroups *cg, struct cgroup_tree *t, uint32_t number)
 	char name[16];
 
 	(void)snprintf(name, sizeof name, "%" PRIu32, number);
-	for (int i = 0; i < 3; i++) {
-		if (mkdirat(t->fd, name, 0755) == 0 || errno == EEXIST)
+	for (int i = 0; i < 200; i++) {
+		if (mkdirat(t->fd, name, 0755) == 0)
 			return openat(t->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (errno != ENOENT && errno != ENODEV)
-			return -1;
-		if (!cgroup_make_again(cg, t))
+		/* One is there that somebody left, with limits of its own, and perhaps killed: since Linux 6.14 a process that
+		 * clone3 puts into a group that was ever killed dies at once. What is still in it is dying. */
+		if (errno == EEXIST) {
+			if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+				(void)usleep(1000);
+			continue;
+		}
+		if ((errno != ENOENT && errno != ENODEV) || i > 3 || !cgroup_make_again(cg, t))
 			return -1;
 	}
+	errno = EBUSY;
 	return -1;
 }
 
-/* The group that carries this controller; made when missing. -1: cannot be had. */
-static int group_for(struct cgroups *cg, struct cgroup_slot *s, int c, uint32_t number)
+int cgroup_group_for(struct cgroups *cg, struct cgroup_slot *s, int c, uint32_t number)
 {
 	if (cg->v2_controllers & 1u << c)
 		return s->v2_fd;
@@ -110,23 +115,23 @@ static bool set_memory(struct cgroups *cg, struct cgroup_slot *s, int fd, uint64
 	if (bytes == s->memory_bytes)
 		return true;
 	if (is_v2(cg, CG_MEMORY)) {
-		if (!put_u64(fd, "memory.max", bytes))
+		if (!cgroup_put_u64(fd, "memory.max", bytes))
 			return false;
-		if (cg->has_memsw && !put(fd, "memory.swap.max", "0"))
+		if (cg->has_memsw && !cgroup_put(fd, "memory.swap.max", "0"))
 			return false;
 	} else {
 		/* limit <= memsw must hold after each write, whichever way it goes */
 		bool is_growing = s->memory_bytes && bytes > s->memory_bytes;
 		if (is_growing && cg->has_memsw &&
-			!put_u64(fd, "memory.memsw.limit_in_bytes", bytes))
+			!cgroup_put_u64(fd, "memory.memsw.limit_in_bytes", bytes))
 			return false;
-		if (!put_u64(fd, "memory.limit_in_bytes", bytes))
+		if (!cgroup_put_u64(fd, "memory.limit_in_bytes", bytes))
 			return false;
 		if (!is_growing && cg->has_memsw &&
-			!put_u64(fd, "memory.memsw.limit_in_bytes", bytes))
+			!cgroup_put_u64(fd, "memory.memsw.limit_in_bytes", bytes))
 			return false;
 		if (!cg->has_memsw)
-			(void)put(fd, "memory.swappiness", "0");
+			(void)cgroup_put(fd, "memory.swappiness", "0");
 	}
 	s->memory_bytes = bytes;
 	return true;
@@ -143,10 +148,10 @@ static bool set_cpu(struct cgroups *cg, struct cgroup_slot *s, int fd, uint32_t 
 		quota = 1000;
 	if (is_v2(cg, CG_CPU)) {
 		(void)snprintf(text, sizeof text, "%" PRIu32 " %u", quota, PERIOD_US);
-		if (!put(fd, "cpu.max", text))
+		if (!cgroup_put(fd, "cpu.max", text))
 			return false;
-	} else if (!put_u64(fd, "cpu.cfs_period_us", PERIOD_US) ||
-		   !put_u64(fd, "cpu.cfs_quota_us", quota)) {
+	} else if (!cgroup_put_u64(fd, "cpu.cfs_period_us", PERIOD_US) ||
+		   !cgroup_put_u64(fd, "cpu.cfs_quota_us", quota)) {
 		return false;
 	}
 	s->cpu_millis = millis;
@@ -155,7 +160,7 @@ static bool set_cpu(struct cgroups *cg, struct cgroup_slot *s, int fd, uint32_t 
 
 static bool set_pids(struct cgroup_slot *s, int fd, uint32_t pids)
 {
-	if (pids != s->pids && !put_u64(fd, "pids.max", pids))
+	if (pids != s->pids && !cgroup_put_u64(fd, "pids.max", pids))
 		return false;
 	s->pids = pids;
 	return true;
@@ -170,9 +175,11 @@ static bool set_io(struct cgroups *cg, struct cgroup_slot *s, int fd, uint32_t w
 	(void)snprintf(text, sizeof text, "default %" PRIu32, weight);
 	/* bfq counts 1..1000; v1's blkio 10..1000 */
 	uint32_t small = weight > 1000 ? 1000 : weight;
-	if (!(is_v2(cg, CG_IO) ? put(fd, "io.weight", text) || put_u64(fd, "io.bfq.weight", small)
-			       : put_u64(fd, "blkio.bfq.weight", small) ||
-					 put_u64(fd, "blkio.weight", small < 10 ? 10 : small)))
+	if (!(is_v2(cg, CG_IO)
+			    ? cgroup_put(fd, "io.weight", text) ||
+				      cgroup_put_u64(fd, "io.bfq.weight", small)
+			    : cgroup_put_u64(fd, "blkio.bfq.weight", small) ||
+				      cgroup_put_u64(fd, "blkio.weight", small < 10 ? 10 : small)))
 		return false;
 	s->io_weight = weight;
 	return true;
@@ -208,7 +215,7 @@ int cgroup_prepare(struct cgroups *cg, struct cgroup_slot *s, uint32_t number,
 		s->v2_fd = open_leaf(cg, &cg->v2, number);
 		/* a cell that got at cgroupfs could make groups without end */
 		if (s->v2_fd >= 0)
-			(void)put(s->v2_fd, "cgroup.max.descendants", "0");
+			(void)cgroup_put(s->v2_fd, "cgroup.max.descendants", "0");
 	}
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
 		bool is_set = false;
@@ -218,7 +225,7 @@ int cgroup_prepare(struct cgroups *cg, struct cgroup_slot *s, uint32_t number,
 			continue;
 		errno = 0;
 		if (cg->can & wanted[i].bit)
-			fd = group_for(cg, s, wanted[i].controller, number);
+			fd = cgroup_group_for(cg, s, wanted[i].controller, number);
 		if (fd >= 0)
 			is_set =
 				wanted[i].controller == CG_MEMORY
@@ -234,6 +241,8 @@ int cgroup_prepare(struct cgroups *cg, struct cgroup_slot *s, uint32_t number,
 		else if (lacks(rq, f, wanted[i].what) < 0)
 			return -1;
 	}
+	if (cgroup_model_prepare(cg, s, number, rq, ret_enforced, f) < 0)
+		return -1;
 	if ((*ret_enforced & LAUNCHER_CAN_MEMORY) && (cg->can & LAUNCHER_CAN_SWAP))
 		*ret_enforced |= LAUNCHER_CAN_SWAP;
 	s->oom_before = 0;
@@ -243,10 +252,11 @@ int cgroup_prepare(struct cgroups *cg, struct cgroup_slot *s, uint32_t number,
 
 int cgroup_enter(struct cgroup_slot *s, pid_t pid, bool is_v2_too, struct failure *f)
 {
-	if (is_v2_too && s->v2_fd >= 0 && !put_u64(s->v2_fd, "cgroup.procs", (uint64_t)pid))
+	if (is_v2_too && s->v2_fd >= 0 && !cgroup_put_u64(s->v2_fd, "cgroup.procs", (uint64_t)pid))
 		return fail(f, LAUNCHER_STEP_CGROUP, "enter the group of", "cgroup2");
 	for (int i = 0; i < CG_COUNT; i++)
-		if ((s->used & 1u << i) && !put_u64(s->v1_fd[i], "cgroup.procs", (uint64_t)pid))
+		if ((s->used & 1u << i) &&
+			!cgroup_put_u64(s->v1_fd[i], "cgroup.procs", (uint64_t)pid))
 			return fail(f, LAUNCHER_STEP_CGROUP, "enter the group of", cgroup_names[i]);
 	return 0;
 }
@@ -263,7 +273,8 @@ int cgroup_oom_fd(struct cgroup_slot *s)
 	auto_fd int control =
 		openat(s->v1_fd[CG_MEMORY], "memory.oom_control", O_RDONLY | O_CLOEXEC);
 	(void)snprintf(text, sizeof text, "%d %d", event, control);
-	if (event < 0 || control < 0 || !put(s->v1_fd[CG_MEMORY], "cgroup.event_control", text))
+	if (event < 0 || control < 0 ||
+		!cgroup_put(s->v1_fd[CG_MEMORY], "cgroup.event_control", text))
 		return -1;
 	return steal_fd(event);
 }
@@ -291,7 +302,7 @@ static void kill_listed(int fd)
 	char text[4096];
 
 	for (int round = 0; round < 64; round++) {
-		if (get(fd, "cgroup.procs", text, sizeof text) <= 0)
+		if (cgroup_get(fd, "cgroup.procs", text, sizeof text) <= 0)
 			return;
 		for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
 			pid_t pid = (pid_t)strtol(p, NULL, 10);
@@ -306,8 +317,8 @@ void cgroup_unthrottle(const struct cgroups *cg, struct cgroup_slot *s)
 {
 	if (!s->cpu_millis)
 		return;
-	if (is_v2(cg, CG_CPU) ? put(s->v2_fd, "cpu.max", "max")
-			      : put(s->v1_fd[CG_CPU], "cpu.cfs_quota_us", "-1"))
+	if (is_v2(cg, CG_CPU) ? cgroup_put(s->v2_fd, "cpu.max", "max")
+			      : cgroup_put(s->v1_fd[CG_CPU], "cpu.cfs_quota_us", "-1"))
 		s->cpu_millis = 0;
 }
 
@@ -315,7 +326,7 @@ void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s)
 {
 	s->was_killed = true;
 	if (s->v2_fd >= 0 && cg->has_kill)
-		(void)put(s->v2_fd, "cgroup.kill", "1");
+		(void)cgroup_put(s->v2_fd, "cgroup.kill", "1");
 	else if (s->v2_fd >= 0)
 		kill_listed(s->v2_fd);
 	for (int i = 0; i < CG_COUNT; i++)
@@ -328,19 +339,21 @@ void cgroup_reset(struct cgroups *cg, struct cgroup_slot *s)
 	if (s->memory_bytes) {
 		/* page cache and tmpfs of the last cell must not count against the next */
 		if (is_v2(cg, CG_MEMORY)) {
-			(void)put(s->v2_fd, "memory.max", "max");
-			(void)put(s->v2_fd, "memory.swap.max", "max");
+			(void)cgroup_put(s->v2_fd, "memory.max", "max");
+			(void)cgroup_put(s->v2_fd, "memory.swap.max", "max");
 		} else {
-			(void)put(s->v1_fd[CG_MEMORY], "memory.force_empty", "0");
+			(void)cgroup_put(s->v1_fd[CG_MEMORY], "memory.force_empty", "0");
 			if (cg->has_memsw)
-				(void)put(s->v1_fd[CG_MEMORY], "memory.memsw.limit_in_bytes", "-1");
-			(void)put(s->v1_fd[CG_MEMORY], "memory.limit_in_bytes", "-1");
+				(void)cgroup_put(s->v1_fd[CG_MEMORY], "memory.memsw.limit_in_bytes",
+					"-1");
+			(void)cgroup_put(s->v1_fd[CG_MEMORY], "memory.limit_in_bytes", "-1");
 		}
 		s->memory_bytes = 0;
 	}
-	if (s->cpu_millis && is_v2(cg, CG_CPU) && put(s->v2_fd, "cpu.max", "max"))
+	cgroup_model_reset(cg, s);
+	if (s->cpu_millis && is_v2(cg, CG_CPU) && cgroup_put(s->v2_fd, "cpu.max", "max"))
 		s->cpu_millis = 0;
-	if (s->pids && is_v2(cg, CG_PIDS) && put(s->v2_fd, "pids.max", "max"))
+	if (s->pids && is_v2(cg, CG_PIDS) && cgroup_put(s->v2_fd, "pids.max", "max"))
 		s->pids = 0;
 	/* on v1 a cell without the limit does not enter the group: nothing to undo */
 	s->used = 0;
@@ -390,6 +403,16 @@ void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number)
 			s->v1_fd[i] = openat(cg->v1[i].fd, name, flags);
 }
 
+void cgroup_close(struct cgroup_slot *s)
+{
+	if (s->v2_fd >= 0)
+		close(s->v2_fd);
+	for (int i = 0; i < CG_COUNT; i++)
+		if (s->v1_fd[i] >= 0)
+			close(s->v1_fd[i]);
+	cgroup_slot_init(s);
+}
+
 static void each_in(struct cgroup_tree *t, void (*fn)(uint32_t number))
 {
 	int copy = t->fd < 0 ? -1 : openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -413,6 +436,7 @@ void cgroup_each(struct cgroups *cg, void (*fn)(uint32_t number))
 
 void cgroup_done(struct cgroups *cg)
 {
+	cgroup_model_done(cg);
 	/* gone only when empty: other launchers may have cells in it */
 	if (cg->v2.above_fd >= 0)
 		(void)unlinkat(cg->v2.above_fd, GROUP, AT_REMOVEDIR);

@@ -44,7 +44,9 @@ struct cgroup_slot {
 	unsigned used; /* v1 groups this cell is in, bit per controller */
 	uint64_t memory_bytes;
 	uint32_t cpu_millis, pids, io_weight;
-	bool is_dedicated;
+	uint32_t cpu_weight;
+	uint64_t reserved_bytes;
+	bool is_dedicated;   /* has CPUs of its own */
 	uint64_t oom_before; /* kills counted before this cell */
 	bool was_killed;     /* cgroup.kill was used: not to be entered by clone3 any more */
 };
@@ -74,9 +76,37 @@ void cgroup_reset(struct cgroups *cg, struct cgroup_slot *s);
 bool cgroup_remove(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
 /* Groups of a slot that another launcher made. */
 void cgroup_adopt(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
+/* Let go of the fds, and of nothing else. */
+void cgroup_close(struct cgroup_slot *s);
 /* The numbers of all groups there are: fn for each. */
 void cgroup_each(struct cgroups *cg, void (*fn)(uint32_t number));
 void cgroup_done(struct cgroups *cg);
+
+/* ---- cgroup_model.c: weights, CPUs of one's own, reserved memory ---- */
+
+#define CGROUP_REST "rest" /* v1: where cells without CPUs of their own are when others have some */
+/* What the request asks for beyond limits; adds to *enforced. */
+int cgroup_model_prepare(struct cgroups *cg, struct cgroup_slot *s, uint32_t number,
+	const struct launcher_request *rq, uint32_t *enforced, struct failure *f);
+/* Keep a new process of a cell off the CPUs that are others'. After it is in its v2 group: who claims
+ * CPUs later finds it there. */
+bool cgroup_model_enter(struct cgroups *cg, struct cgroup_slot *s, pid_t pid);
+/* The slot's CPUs are everybody's again, whoever claimed them. */
+void cgroup_model_release(struct cgroups *cg, struct cgroup_slot *s, uint32_t number);
+/* The same for slots whose holders crashed. */
+void cgroup_model_sweep(struct cgroups *cg);
+void cgroup_model_reset(struct cgroups *cg, struct cgroup_slot *s);
+/* After a group was removed: what it had reserved is reserved no more. */
+void cgroup_model_settle(struct cgroups *cg);
+void cgroup_model_find(struct cgroups *cg);
+void cgroup_model_done(struct cgroups *cg);
+
+/* ---- of cgroup.c, for cgroup_model.c ---- */
+bool cgroup_put(int fd, const char *name, const char *text);
+bool cgroup_put_u64(int fd, const char *name, uint64_t v);
+ssize_t cgroup_get(int fd, const char *name, char *ret, size_t size);
+/* The group that carries this controller; made when missing. -1: cannot be had. */
+int cgroup_group_for(struct cgroups *cg, struct cgroup_slot *s, int c, uint32_t number);
 
 /* ---- cgroup_find.c: reading what the kernel says ---- */
 

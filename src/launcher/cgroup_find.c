@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup_find.c: which hierarchies there are and where in them we may make our group. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -156,7 +157,7 @@ static unsigned read_controllers(int fd)
 }
 
 /* Let groups below have each controller; what is refused is missing. */
-static void enable(int fd, bool *ret_is_busy)
+static void enable(int fd)
 {
 	unsigned have = read_controllers(fd);
 
@@ -166,9 +167,20 @@ static void enable(int fd, bool *ret_is_busy)
 		if (!(have & 1u << i))
 			continue;
 		(void)snprintf(text, sizeof text, "+%s", cgroup_names[i]);
-		if (!write_at(fd, "cgroup.subtree_control", text) && errno == EBUSY)
-			*ret_is_busy = true;
+		(void)write_at(fd, "cgroup.subtree_control", text);
 	}
+}
+
+/* Whether processes in it keep a group from handing controllers down. Not to be found out by trying: cpu
+ * and pids are let through, but make the group threaded, and then nobody can enter a group below. The
+ * root of the machine's hierarchy, the one without cgroup.type, has no such rule. */
+static bool is_in_the_way(int fd)
+{
+	char text[16];
+	auto_fd int procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+
+	return procs >= 0 && read(procs, text, sizeof text) > 0 &&
+	       faccessat(fd, "cgroup.type", F_OK, 0) == 0;
 }
 
 /* A group with processes cannot hand controllers down: move them into a group beside ours. */
@@ -204,20 +216,18 @@ static bool open_group(struct cgroup_tree *t)
 bool cgroup_make_again(struct cgroups *cg, struct cgroup_tree *t)
 {
 	struct cgroup_tree again = *t;
-	bool is_busy;
 
 	if (!open_group(&again))
 		return false;
 	close(t->fd);
 	*t = again;
 	if (t == &cg->v2)
-		enable(t->fd, &is_busy);
+		enable(t->fd);
 	return true;
 }
 
 static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
 {
-	bool is_busy = false;
 	struct cgroup_tree t = {.fd = -1};
 
 	t.above_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -227,12 +237,11 @@ static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
 		close(t.above_fd);
 		return false;
 	}
-	enable(t.above_fd, &is_busy);
-	if (is_busy && is_own) {
+	if (is_own && is_in_the_way(t.above_fd))
 		step_aside(t.above_fd);
-		enable(t.above_fd, &is_busy);
-	}
-	enable(t.fd, &is_busy);
+	if (!is_in_the_way(t.above_fd))
+		enable(t.above_fd);
+	enable(t.fd);
 	cg->v2_controllers = read_controllers(t.fd);
 	cg->has_kill = faccessat(t.fd, "cgroup.kill", W_OK, AT_EACCESS) == 0;
 	cg->v2 = t;
@@ -243,10 +252,12 @@ static void find_v2(struct cgroups *cg, const struct cgroup_mount *m, const char
 	bool is_rootful)
 {
 	char path[600], top[600] = "";
+	bool is_below = cgroup_under_mount(m, own, path, sizeof path);
 
-	if (is_rootful && try_v2(cg, m->path, false))
+	/* in a container the top is a group like any other, and we are in it */
+	if (is_rootful && try_v2(cg, m->path, is_below && !strcmp(path, m->path)))
 		return;
-	if (!cgroup_under_mount(m, own, path, sizeof path))
+	if (!is_below)
 		return;
 	size_t floor = strlen(m->path);
 	/* the highest group above ours that was delegated to us: it has no processes of its own */
@@ -314,9 +325,45 @@ static bool has_swap(void)
 	return n > 1;
 }
 
-/* Weights act only through a scheduler that knows them. */
+/* Is bfq (or the old cfq) the scheduler of any disk? The line is "none [mq-deadline] bfq". */
+static bool has_fair_disk(void)
+{
+	char path[300], line[256];
+	auto_dir DIR *d = opendir("/sys/block");
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (e->d_name[0] == '.' || !strncmp(e->d_name, "loop", 4) ||
+			!strncmp(e->d_name, "ram", 3))
+			continue;
+		(void)snprintf(path, sizeof path, "/sys/block/%s/queue/scheduler", e->d_name);
+		auto_file FILE *f = fopen(path, "re");
+		if (f && fgets(line, sizeof line, f) &&
+			(strstr(line, "[bfq]") || strstr(line, "[cfq]")))
+			return true;
+	}
+	return false;
+}
+
+/* cgroup v2's io.weight without bfq: only the cost model of the top group looks at it. */
+static bool has_cost_model(const struct cgroups *cg)
+{
+	char text[1024];
+	auto_fd int fd = cg->v2.above_fd < 0
+				 ? -1
+				 : openat(cg->v2.above_fd, "io.cost.qos", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return strstr(text, "enable=1") != NULL;
+}
+
+/* Weights act only through a scheduler that knows them: that there is a file for them says nothing. */
 static bool has_weights(const struct cgroups *cg)
 {
+	if (!has_fair_disk() && !has_cost_model(cg))
+		return false;
 	int fd = cg->v2_controllers & 1u << CG_IO ? cg->v2.fd : cg->v1[CG_IO].fd;
 
 	if (fd < 0)
@@ -356,6 +403,7 @@ static void sum_up(struct cgroups *cg)
 				: cg->v1[CG_MEMORY].fd >= 0 &&
 					  faccessat(cg->v1[CG_MEMORY].fd,
 						  "memory.memsw.limit_in_bytes", W_OK, 0) == 0;
+	cgroup_model_find(cg);
 	if ((cg->can & LAUNCHER_CAN_MEMORY) && (cg->has_memsw || !cg->has_swap))
 		cg->can |= LAUNCHER_CAN_SWAP;
 }

@@ -21,24 +21,29 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/closefds.h"
 #include "launcher/launcher.h"
 #include "launcher/masks.h"
 #include "launcher/mount.h"
+#include "launcher/mount_classic.h"
 #include "launcher/reply.h"
+#include "launcher/resolv.h"
 #include "launcher/stage.h"
 #include "launcher/sys.h"
 
-#define DEFAULT_DISK  (UINT64_C(1) << 30)
-#define OOM_SCORE     "300" /* guest/keeper.c gives commands more */
-#define ATTR_SCRATCH  (ATTR_NOSUID | ATTR_NODEV)
-#define FIRST_HIGH_FD 64
-#define FD_STREAM     3
-#define FD_LOCK	      4
-#define FD_OOM	      5
-#define FD_HOLD	      6
-#define FD_GUEST      7 /* from here on gone at exec */
-#define FD_GO	      8
-#define FD_CONTROL    9
+#define DEFAULT_DISK	(UINT64_C(1) << 30)
+#define SHM_BESIDE_DISK (UINT64_C(64) << 20)
+#define OWN_INODES	8     /* directories of ours, not the cell's */
+#define OOM_SCORE	"300" /* guest/keeper.c gives commands more */
+#define ATTR_SCRATCH	(ATTR_NOSUID | ATTR_NODEV)
+#define FIRST_HIGH_FD	64
+#define FD_STREAM	3
+#define FD_LOCK		4
+#define FD_OOM		5
+#define FD_HOLD		6
+#define FD_GUEST	7 /* from here on gone at exec */
+#define FD_GO		8
+#define FD_CONTROL	9
 
 __attribute__((noreturn)) static void give_up(const struct birth *b, const struct failure *f)
 {
@@ -46,32 +51,47 @@ __attribute__((noreturn)) static void give_up(const struct birth *b, const struc
 	_exit(125);
 }
 
-/* A private file system in memory for everything the cell writes: one size, one number of files. */
+/* A file system in memory of this size and with this many files. */
+static int mount_memory(uint64_t bytes, uint64_t inodes)
+{
+	char size[24], count[24];
+	const char *const options[] = {
+		"size", size, "nr_inodes", count, "mode", "0755", "source", "cell", NULL};
+
+	(void)snprintf(size, sizeof size, "%" PRIu64, bytes);
+	(void)snprintf(count, sizeof count, "%" PRIu64, inodes);
+	return mount_new("tmpfs", options, ATTR_SCRATCH);
+}
+
+/* A private file system for everything the cell writes: one size, one number of files. In memory, or
+ * the one on disk that the launcher has mounted. */
 static int mount_scratch(const struct birth *b, struct failure *f)
 {
 	const struct launcher_head *h = &b->rq->head;
-	char size[24], inodes[24];
 	uint64_t bytes = h->disk_bytes ? h->disk_bytes : DEFAULT_DISK;
-	const char *const options[] = {
-		"size", size, "nr_inodes", inodes, "mode", "0755", "source", "cell", NULL};
+	auto_fd int fd = b->scratch_fd >= 0 ? dup(b->scratch_fd)
+					    : mount_memory(bytes, h->inodes ? h->inodes + OWN_INODES
+									    : 1024 + bytes / 4096);
 
-	(void)snprintf(size, sizeof size, "%" PRIu64, bytes);
-	(void)snprintf(inodes, sizeof inodes, "%" PRIu64,
-		h->inodes ? h->inodes : 1024 + bytes / 4096);
-	auto_fd int fd = mount_new("tmpfs", options, ATTR_SCRATCH);
-	if (fd < 0 || sys_move_mount(fd, AT_FDCWD, "/" STAGE_SCRATCH, 0) < 0)
-		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", "tmpfs");
+	if (fd < 0 || mount_move(fd, AT_FDCWD, "/" STAGE_SCRATCH) < 0)
+		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", "it");
 	(void)umask(0);
 	if (mkdirat(fd, "tmp", 01777) < 0 || mkdirat(fd, "shm", 01777) < 0 ||
 		mkdirat(fd, "home", 0755) < 0)
 		return fail(f, LAUNCHER_STEP_SCRATCH, "make directories", NULL);
+	if (b->scratch_fd < 0)
+		return steal_fd(fd);
+	/* shared memory is memory, wherever the rest is */
+	auto_fd int shm = mount_memory(SHM_BESIDE_DISK, 1024);
+	if (shm < 0 || fchmodat(shm, ".", 01777, 0) < 0 || mount_at(shm, fd, "shm") < 0)
+		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", "shared memory");
 	return steal_fd(fd);
 }
 
 static int bind_scratch(int scratch, const char *name, int root, const char *target, unsigned attr,
 	struct failure *f)
 {
-	auto_fd int tree = mount_clone(scratch, name, attr);
+	auto_fd int tree = mount_clone_one(scratch, name, attr);
 
 	if (tree < 0 || mount_at(tree, root, target) < 0)
 		return fail(f, LAUNCHER_STEP_SCRATCH, "mount", target);
@@ -102,7 +122,7 @@ static int mount_overlay(const struct birth *b, int scratch, struct failure *f)
 		return fail(f, LAUNCHER_STEP_OVERLAY, "make directories", NULL);
 	for (size_t i = 0; i < b->rq->n_layers; i++) {
 		(void)snprintf(name, sizeof name, "%zu", i);
-		if (mkdir(name, 0700) < 0 || sys_move_mount(b->layer_fds[i], AT_FDCWD, name, 0) < 0)
+		if (mkdir(name, 0700) < 0 || mount_move(b->layer_fds[i], AT_FDCWD, name) < 0)
 			return fail(f, LAUNCHER_STEP_OVERLAY, "mount layer", name);
 	}
 	if (overlay_options(b, options, sizeof options) < 0 ||
@@ -119,6 +139,21 @@ static int mount_overlay(const struct birth *b, int scratch, struct failure *f)
 	if (dev < 0 || mount_at(dev, root, "dev") < 0)
 		return fail(f, LAUNCHER_STEP_DEV, "mount", "/dev");
 	return steal_fd(root);
+}
+
+/* Can images be had? Only a mount in a cell's own user namespace tells: Linux before 5.11 has overlays and
+ * does not allow them there. */
+static bool try_overlay(int scratch)
+{
+	const char options[] = "lowerdir=0:1,upperdir=upper,workdir=work,userxattr";
+
+	bool is_good =
+		mkdirat(scratch, "trial", 0700) == 0 && fchdir(scratch) == 0 &&
+		chdir("trial") == 0 && mkdir("upper", 0755) == 0 && mkdir("work", 0700) == 0 &&
+		mkdir("0", 0755) == 0 && mkdir("1", 0755) == 0 &&
+		mount("cell", "/" STAGE_LOWER, "overlay", MS_NOSUID | MS_NODEV, options) == 0 &&
+		umount2("/" STAGE_LOWER, MNT_DETACH) == 0;
+	return chdir("/") == 0 && is_good;
 }
 
 static int take_entry(int from, int to, const char *name)
@@ -142,11 +177,11 @@ static int take_entry(int from, int to, const char *name)
 /* A root of its own made of the template's parts, for mounts at names the template does not have. */
 static int mount_own_root(const struct birth *b, int scratch, struct failure *f)
 {
-	if (sys_move_mount(b->root_fd, AT_FDCWD, "/" STAGE_LOWER, 0) < 0 ||
+	if (mount_move(b->root_fd, AT_FDCWD, "/" STAGE_LOWER) < 0 ||
 		mkdirat(scratch, "root", 0755) < 0)
 		return fail(f, LAUNCHER_STEP_ROOT, "attach the template", NULL);
-	auto_fd int root = mount_clone(scratch, "root", ATTR_SCRATCH);
-	if (root < 0 || sys_move_mount(root, AT_FDCWD, "/" STAGE_CELL, 0) < 0)
+	auto_fd int root = mount_clone_one(scratch, "root", ATTR_SCRATCH);
+	if (root < 0 || mount_move(root, AT_FDCWD, "/" STAGE_CELL) < 0)
 		return fail(f, LAUNCHER_STEP_ROOT, "attach the root", NULL);
 	int copy = openat(b->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
@@ -164,7 +199,7 @@ static int mount_root(const struct birth *b, int scratch, struct failure *f)
 		return mount_overlay(b, scratch, f);
 	if (b->rq->n_mounts)
 		return mount_own_root(b, scratch, f);
-	if (sys_move_mount(b->root_fd, AT_FDCWD, "/" STAGE_CELL, 0) < 0)
+	if (mount_move(b->root_fd, AT_FDCWD, "/" STAGE_CELL) < 0)
 		return fail(f, LAUNCHER_STEP_ROOT, "attach the root", NULL);
 	return dup(b->root_fd);
 }
@@ -174,9 +209,9 @@ static int mount_root(const struct birth *b, int scratch, struct failure *f)
 static int hold_settings(int proc, struct failure *f)
 {
 	auto_fd int sys =
-		mount_clone(proc, "sys", ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+		mount_clone_one(proc, "sys", ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
 
-	if (sys < 0 || sys_move_mount(sys, proc, "sys", 0) < 0)
+	if (sys < 0 || mount_move(sys, proc, "sys") < 0)
 		return fail(f, LAUNCHER_STEP_PROC, "make read-only", "/proc/sys");
 	return 0;
 }
@@ -226,8 +261,9 @@ static int mount_named(const struct birth *b, int root, int scratch, struct fail
 	if (b->workspace_fd >= 0) {
 		if (mount_at(b->workspace_fd, root, CELL_WORKSPACE) < 0)
 			return fail(f, LAUNCHER_STEP_WORKSPACE, "mount", CELL_WORKSPACE);
-	} else if (mkdirat(scratch, "work-space", 0755) < 0 ||
-		   bind_scratch(scratch, "work-space", root, CELL_WORKSPACE, 0, f) < 0) {
+	} else if (!(rq->head.flags & BIRTH_WORKSPACE_LATER) &&
+		   (mkdirat(scratch, "work-space", 0755) < 0 ||
+			   bind_scratch(scratch, "work-space", root, CELL_WORKSPACE, 0, f) < 0)) {
 		return fail(f, LAUNCHER_STEP_WORKSPACE, "make a private", "workspace");
 	}
 	for (size_t i = 0; i < rq->n_mounts; i++) {
@@ -258,6 +294,35 @@ static int enter_root(int root, bool is_read_only, struct failure *f)
 	return 0;
 }
 
+/* Without detached mounts the launcher has put them into its own namespace, of which we have a copy: take
+ * our own of each. */
+static int take_trees(struct birth *b, struct failure *f)
+{
+	const struct launcher_request *rq = b->rq;
+	int *fds[LAUNCHER_MAX_LAYERS + LAUNCHER_MAX_MOUNTS + 2];
+	size_t n = 0;
+
+	for (size_t i = 0; i < rq->n_layers; i++)
+		fds[n++] = &b->layer_fds[i];
+	for (size_t i = 0; i < rq->n_mounts; i++)
+		fds[n++] = &b->mount_fds[i];
+	if (b->workspace_fd >= 0)
+		fds[n++] = &b->workspace_fd;
+	if (b->scratch_fd >= 0)
+		fds[n++] = &b->scratch_fd;
+	if (classic_born() < 0)
+		return fail(f, LAUNCHER_STEP_ROOT, "find the copies", NULL);
+	for (size_t i = 0; i < n; i++) {
+		int fd = classic_inherit(*fds[i]);
+		if (fd < 0)
+			return fail(f, LAUNCHER_STEP_ROOT, "take a copy", NULL);
+		*fds[i] = fd; /* the old one is not closed: its number says which place is taken */
+	}
+	if (!rq->n_layers && (b->root_fd = mount_clone(AT_FDCWD, "/" STAGE_HOST, 0)) < 0)
+		return fail(f, LAUNCHER_STEP_ROOT, "copy the template", NULL);
+	return 0;
+}
+
 static int build(struct birth *b, struct failure *f)
 {
 	/* when the whole machine runs out of memory, cells go first; commands before the guest */
@@ -271,11 +336,18 @@ static int build(struct birth *b, struct failure *f)
 	 * holes of the last years were found; the filter forbids it too */
 	if (spare_write_proc("/proc/sys/user/max_user_namespaces", "0") < 0)
 		return fail(f, LAUNCHER_STEP_NESTING, "write", "user.max_user_namespaces");
+	if (mount_is_classic() && take_trees(b, f) < 0)
+		return -1;
 	auto_fd int scratch = mount_scratch(b, f);
+	b->has_overlay =
+		scratch >= 0 && (b->rq->head.flags & LAUNCHER_TRIAL) && try_overlay(scratch);
 	auto_fd int root = scratch < 0 ? -1 : mount_root(b, scratch, f);
 	if (root < 0)
 		return -1;
 	if (mount_system(b, root, scratch, f) < 0 || mount_named(b, root, scratch, f) < 0)
+		return -1;
+	const char *resolv = b->rq->texts[LAUNCHER_TEXT_RESOLV];
+	if (*resolv && resolv_place(root, scratch, resolv, b->rq->n_layers, f) < 0)
 		return -1;
 	/* only now is it in all its groups: they look like the top from inside */
 	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)
@@ -303,12 +375,8 @@ static int hand_over(struct birth *b, struct failure *f)
 		if (high[i] >= (int)top)
 			top = (unsigned)high[i] + 1;
 	}
-	if (sys_close_range(top, ~0u, 0) < 0)
-		for (int fd = (int)top; fd < 65536; fd++)
-			(void)close(fd);
-	if (sys_close_range(0, FIRST_HIGH_FD - 1, 0) < 0)
-		for (int fd = 0; fd < FIRST_HIGH_FD; fd++)
-			(void)close(fd);
+	close_fds(top, ~0u);
+	close_fds(0, FIRST_HIGH_FD - 1);
 	b->go_fd = high[5];
 	if (open("/dev/null", O_RDWR) != 0 || dup2(0, 1) != 1 || dup2(0, 2) != 2)
 		return fail(f, LAUNCHER_STEP_FDS, "open", "/dev/null");
@@ -316,9 +384,7 @@ static int hand_over(struct birth *b, struct failure *f)
 		if (high[i] >= 0 && dup3(high[i], to[i], to[i] >= FD_GUEST ? O_CLOEXEC : 0) < 0)
 			return fail(f, LAUNCHER_STEP_FDS, "place", NULL);
 	b->go_fd = FD_GO;
-	if (sys_close_range(FD_CONTROL + 1, ~0u, 0) < 0)
-		for (int fd = FD_CONTROL + 1; fd < (int)top; fd++)
-			(void)close(fd);
+	close_fds(FD_CONTROL + 1, ~0u);
 	return 0;
 }
 
@@ -354,7 +420,11 @@ static void execute(const struct birth *b)
 	struct arguments a = {.n = 1};
 
 	a.v[0] = *title ? title : "cell-guest";
-	arg(&a, h->flags & LAUNCHER_KEEP ? "--listen-fd" : "--fd", "3");
+	arg(&a,
+		h->flags & BIRTH_PARKED	   ? "--wait-fd"
+		: h->flags & LAUNCHER_KEEP ? "--listen-fd"
+					   : "--fd",
+		"3");
 	arg(&a, "--workspace", CELL_WORKSPACE);
 	arg(&a, "--home", CELL_HOME);
 	arg(&a, "--tmp", "/tmp");
@@ -363,10 +433,12 @@ static void execute(const struct birth *b)
 			cgroup_oom_is_eventfd(&b->slot->cgroup) ? "--oom-eventfd"
 								: "--oom-events-fd",
 			"5");
-	arg_limit(&a, "nofile", h->files);
-	arg_limit(&a, "fsize", h->file_size_bytes);
-	arg_limit(&a, "as", h->process_memory_bytes);
-	arg_limit(&a, "cpu", h->cpu_time_s);
+	if (!(h->flags & BIRTH_PARKED)) {
+		arg_limit(&a, "nofile", h->files);
+		arg_limit(&a, "fsize", h->file_size_bytes);
+		arg_limit(&a, "as", h->process_memory_bytes);
+		arg_limit(&a, "cpu", h->cpu_time_s);
+	}
 	(void)syscall(SYS_execveat, FD_GUEST, "", a.v, env, AT_EMPTY_PATH);
 }
 
@@ -377,10 +449,14 @@ static void say_ready(const struct birth *b)
 		.answer = LAUNCHER_READY,
 		.pid = b->go.pid,
 		.slot = b->go.slot,
-		.can = b->go.enforced | (b->has_full_proc ? LAUNCHER_CAN_FULL_PROC : 0)};
-	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+		.can = b->go.enforced | (b->has_full_proc ? LAUNCHER_CAN_FULL_PROC : 0) |
+		       (b->has_overlay ? LAUNCHER_CAN_OVERLAY : 0)};
+	const char word = b->has_full_proc ? BIRTH_READY_FULL_PROC : BIRTH_READY;
 
-	(void)send(FD_GO, "x", 1, MSG_NOSIGNAL);
+	(void)send(FD_GO, &word, 1, MSG_NOSIGNAL);
+	if (b->rq->control_fd < 0) /* parked: nobody to tell yet */
+		return;
+	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	(void)reply_send(FD_CONTROL, &r, pidfd);
 	if (pidfd >= 0)
 		close(pidfd);
@@ -394,7 +470,7 @@ void inside_main(struct birth *b)
 	if (recv(b->go_fd, &b->go, sizeof b->go, 0) != (ssize_t)sizeof b->go)
 		_exit(125);
 	if (build(b, &f) < 0 || seal_read_filter(b->rq, &f) < 0 || hand_over(b, &f) < 0 ||
-		seal_limits(b->rq, &f) < 0 || seal_session(&f) < 0 ||
+		seal_limits(b, &f) < 0 || seal_session(&f) < 0 ||
 		seal_privileges(b->rq->head.flags & LAUNCHER_KEEP, &f) < 0 || seal_landlock(&f) < 0)
 		give_up(b, &f);
 	/* the launcher's death kills us from here on; had it died before, this would be its end */

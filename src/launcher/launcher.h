@@ -7,6 +7,10 @@
  *	slot.c    what a cell holds exclusively: a number, ids, cgroups
  *	stage.c   the launcher's own mount namespace and the root template
  *	spare.c   network, ipc and host name namespaces made ahead
+ *	park.c    whole cells made ahead, up to a guest that waits
+ *	features.c, split.c  what this kernel has, and what is done where it has less
+ *	mount.c, mount_classic.c, submounts.c  mounting, by new calls and by old
+ *	net.c     an open cell's way to the network, and what it may not reach
  *	birth.c   from a request to a running guest: the launcher's half
  *	inside.c  the first process's half: mounts
  *	seal.c    the first process's half: giving up everything
@@ -31,12 +35,12 @@
 /* What this machine allows, found once. */
 struct host {
 	bool is_rootful;
-	bool has_new_mounts; /* open_tree, move_mount, mount_setattr, fsopen ... */
-	bool has_clone3;
-	bool has_time_ns;
+	bool has_new_mounts;		 /* open_tree, move_mount, mount_setattr, fsopen ... */
+	bool has_idmap;			 /* idmapped mounts, and ids to map to */
+	bool has_clone3, has_clone_into; /* the latter: born in its cgroup */
+	bool has_openat2, has_close_range;
 	bool may_exempt_oom; /* CAP_SYS_RESOURCE */
 	bool has_full_proc;  /* may mount the whole of /proc, not only /proc/PID */
-	bool has_overlay;
 	int landlock_abi;
 	uid_t uid; /* the launcher's, in the namespace it was started in */
 	gid_t gid;
@@ -75,25 +79,44 @@ struct birth {
 	struct slot *slot;
 	int go_fd; /* child reads its go, writes its failure */
 	struct birth_go go;
-	int root_fd; /* detached root tree; -1: an overlay over layers */
+	uint32_t uid, gid; /* of the cell on the host */
+	bool has_own_id;   /* nobody else has that uid */
+	int root_fd;	   /* detached root tree; -1: an overlay over layers */
 	int layer_fds[LAUNCHER_MAX_LAYERS];
 	int workspace_fd;
 	int mount_fds[LAUNCHER_MAX_MOUNTS];
 	int scratch_fd; /* detached tree of the disk directory; -1: memory */
 	int oom_fd;
 	bool has_full_proc; /* found while mounting it */
+	bool has_overlay;   /* TRIAL: one could be mounted */
 };
+
+/* Flags of a request that only we set: the parser refuses them. */
+#define BIRTH_PARKED	      (1u << 31) /* nobody has asked yet; the stream is where its lease will come */
+#define BIRTH_WORKSPACE_LATER (1u << 30) /* with the lease */
+_Static_assert(!((BIRTH_PARKED | BIRTH_WORKSPACE_LATER) & LAUNCHER_FLAGS_ALL), "ours alone");
+
+/* What a first process says when only exec is left. */
+#define BIRTH_READY	      'x'
+#define BIRTH_READY_FULL_PROC 'p'
 
 /* ---- slot.c ---- */
 struct slot *slot_take(struct failure *f);
-/* By number, whoever made it: for REMOVE. NULL with errno EBUSY while its owner lives. */
-struct slot *slot_adopt(uint32_t number, struct failure *f);
+/* By number, whoever made it: for REMOVE. NULL without failure when it is no longer the cell's of this
+ * title, or never was: a cell that is not kept leaves no title. What nobody holds is swept then. */
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f);
+/* Does anybody hold it, here or elsewhere? */
+bool slot_is_alive(uint32_t number);
 /* Keep it warm for the next cell, or give it back to the machine. */
 void slot_recycle(struct slot *s);
 void slot_free(struct slot *s);
 void slot_free_all(void);
+/* More are kept warm than there is use for: give one back when asked to. */
+bool slot_trim(bool is_asked);
 /* Slots that nobody holds any more: free what they left. */
 void slot_sweep(void);
+/* The same for one number; one that is in use is left alone. */
+void slot_sweep_one(uint32_t number);
 /* Whose it is, for REMOVE from another process. */
 void slot_name_owner(struct slot *s, const char *title);
 bool slot_is_owned_by(uint32_t number, const char *title);
@@ -122,17 +145,44 @@ struct newborn {
 	int status_fd; /* readable: a struct failure, or the end, which is good news */
 	int oom_fd;
 	uint32_t enforced; /* limits, LAUNCHER_CAN_* */
+	bool is_open;	   /* has a network */
+	int lease_fd;	   /* parked: where its lease is sent */
+	int mnt_fd;	   /* parked: its mount namespace, torn down when nobody waits for that */
 };
+#define NEWBORN_INIT                                                                   \
+	{                                                                              \
+		.pid = -1, .pidfd = -1, .status_fd = -1, .oom_fd = -1, .lease_fd = -1, \
+		.mnt_fd = -1                                                           \
+	}
 /* On failure *ret may still hold a process and fds: they are the caller's to end. */
 int birth_begin(const struct launcher_request *rq, struct slot *slot, struct newborn *ret,
 	struct failure *f);
 int birth_go(const struct newborn *n, uint32_t slot);
+/* Make a parked cell the one that was asked for. */
+int birth_lease(const struct launcher_request *rq, struct slot *slot, struct newborn *n,
+	struct failure *f);
+
+/* ---- park.c ---- */
+#define PARK_MAX 4
+/* Learn from a request what the next one may be like. true: what is parked is of no use any more. */
+bool park_learn(const struct launcher_request *rq);
+/* Can what is parked serve it? */
+bool park_serves(const struct launcher_request *rq);
+/* There was nothing parked although there might have been: have more. And: it was quiet, have less. */
+void park_missed(void);
+void park_calm(void);
+/* One could not be made, or died by itself: after some of these there are no more. */
+void park_failed(void);
+void park_served(void); /* one was of use */
+size_t park_wanted(void);
+/* A request for a cell like the last ones, and the end where its lease will be sent. */
+const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd);
 
 /* ---- inside.c, seal.c ---- */
 /* The first process, until exec. Does not return. */
 __attribute__((noreturn)) void inside_main(struct birth *b);
 int seal_read_filter(const struct launcher_request *rq, struct failure *f);
-int seal_limits(const struct launcher_request *rq, struct failure *f);
+int seal_limits(const struct birth *b, struct failure *f);
 int seal_session(struct failure *f);
 int seal_privileges(bool is_keep, struct failure *f);
 int seal_landlock(struct failure *f);

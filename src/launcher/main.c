@@ -21,7 +21,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/closefds.h"
+#include "launcher/features.h"
 #include "launcher/launcher.h"
+#include "launcher/net.h"
 #include "launcher/serve.h"
 #include "launcher/sys.h"
 
@@ -90,34 +93,6 @@ static int become_root_of_our_own(struct failure *f)
 	return 0;
 }
 
-static bool has_call(long number, long a, long b, long c)
-{
-	errno = 0;
-	return syscall(number, a, b, c, 0, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
-}
-
-static void find_features(void)
-{
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */);
-
-	host.landlock_abi = abi > 0 ? (int)abi : 0;
-	host.has_clone3 = has_call(SYS_clone3, 0, 0, 0);
-	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
-	host.has_full_proc = true; /* tried by the first cell that needs it */
-	char line[64];
-	auto_file FILE *f = fopen("/proc/filesystems", "re");
-	while (f && fgets(line, sizeof line, f))
-		host.has_overlay |= !strcmp(line, "nodev\toverlay\n");
-}
-
-/* Once we may mount: without that right they are refused as if by a filter. */
-static void find_mount_calls(void)
-{
-	host.has_new_mounts = has_call(SYS_open_tree, -1, (long)"x", 0) &&
-			      has_call(SYS_mount_setattr, -1, (long)"x", 0) &&
-			      has_call(SYS_fsopen, 0, 0, 0);
-}
-
 static int start(struct failure *f)
 {
 	struct rlimit files;
@@ -126,7 +101,8 @@ static int start(struct failure *f)
 	host.gid = getegid();
 	host.is_rootful = has_cap(CAP_SYS_ADMIN) && has_cap(CAP_SETUID) && has_cap(CAP_SETGID) &&
 			  has_cap(CAP_SYS_CHROOT);
-	find_features();
+	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
+	features_find();
 	if (host.is_rootful)
 		find_ids();
 	host.is_rootful = host.is_rootful && host.n_uids;
@@ -140,7 +116,7 @@ static int start(struct failure *f)
 	cgroup_init(&host.cgroups, host.is_rootful);
 	if (!host.is_rootful && become_root_of_our_own(f) < 0)
 		return -1;
-	find_mount_calls();
+	net_init();
 	if (stage_init(f) < 0 || spare_ready(f) < 0)
 		return -1;
 	/* nobody of the same user may look into it; without root our own /proc files would be lost to us */
@@ -149,7 +125,7 @@ static int start(struct failure *f)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct failure broken = {0};
 	sigset_t none;
@@ -157,9 +133,7 @@ int main(void)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		(void)dup2(null, fd);
-	if (sys_close_range(LAUNCHER_SOCKET_FD + 1, ~0u, 0) < 0)
-		for (int fd = LAUNCHER_SOCKET_FD + 1; fd < 65536; fd++)
-			(void)close(fd);
+	close_fds(LAUNCHER_SOCKET_FD + 1, ~0u);
 	(void)fcntl(LAUNCHER_SOCKET_FD, F_SETFD, FD_CLOEXEC);
 	(void)prctl(PR_SET_NAME, "cell-launcher");
 	(void)setsid(); /* Ctrl-C in the client's terminal is for the client */
@@ -168,6 +142,8 @@ int main(void)
 		(void)signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (argc > 2 && !strcmp(argv[0], NET_KEEPER))
+		net_keeper(argc, argv);
 	if (start(&broken) == 0)
 		broken.step = LAUNCHER_STEP_NONE;
 	serve(LAUNCHER_SOCKET_FD, &broken);

@@ -10,10 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "launcher/mount.h"
 #include "launcher/stage.h"
-#include "launcher/sys.h"
 
 static const char *const names[] = {
 	/* hardware */
@@ -53,10 +51,8 @@ int masks_cover(int proc_fd, struct failure *f)
 	for (size_t i = 0; i < N_MASKS; i++) {
 		if (!masks[i].is_here)
 			continue;
-		auto_fd int cover = sys_open_tree(AT_FDCWD,
-			masks[i].is_directory ? "/" STAGE_EMPTY : "/" STAGE_NOTHING,
-			TREE_CLONE | TREE_CLOEXEC);
-		if (cover < 0 || sys_move_mount(cover, proc_fd, names[i], 0) < 0)
+		if (mount_cover(masks[i].is_directory ? "/" STAGE_EMPTY : "/" STAGE_NOTHING,
+			    proc_fd, names[i]) < 0)
 			return fail(f, LAUNCHER_STEP_PROC, "cover /proc/", names[i]);
 	}
 	return 0;

@@ -66,6 +66,58 @@ static bool is_printable(const char *s)
 	return true;
 }
 
+/* ---- destinations ---- */
+
+static bool has_prefix(const uint8_t *addr, const uint8_t *of, unsigned bits)
+{
+	for (unsigned i = 0; i < bits; i++)
+		if ((addr[i / 8] ^ of[i / 8]) & (0x80 >> i % 8))
+			return false;
+	return true;
+}
+
+/* Have the two ranges an address in common? */
+static bool meets(const struct launcher_rule *r, const uint8_t *addr, unsigned bits)
+{
+	return has_prefix(r->addr, addr, bits < r->prefix ? bits : r->prefix);
+}
+
+const char *launcher_rule_problem(const struct launcher_rule *r)
+{
+	static const uint8_t zero[16], loopback4[] = {127}, local4[] = {169, 254},
+				       multicast4[] = {224}, local6[] = {0xfe, 0x80},
+				       multicast6[] = {0xff};
+
+	if (r->family == 4) {
+		if (meets(r, loopback4, 8) || meets(r, zero, 8))
+			return "the host's loopback is never open to a cell";
+		if (meets(r, multicast4, 3))
+			return "multicast and reserved addresses are never open";
+		if (meets(r, local4, 16) && r->prefix != 32)
+			return "link-local and metadata addresses must be named one by one";
+	} else {
+		/* ::1, IPv4 in other words */
+		if (meets(r, zero, 80))
+			return "the host's loopback is never open to a cell";
+		if (meets(r, local6, 10) || meets(r, multicast6, 8))
+			return "link-local and multicast addresses are never open";
+	}
+	return NULL;
+}
+
+static bool is_rule(const struct launcher_rule *r)
+{
+	unsigned bits = r->family == 4 ? 32 : 128;
+
+	if ((r->family != 4 && r->family != 6) || r->prefix > bits || r->reserved || r->reserved2 ||
+		(r->kind != LAUNCHER_RULE_NAMED && r->kind != LAUNCHER_RULE_OWN))
+		return false;
+	for (unsigned i = r->prefix; i < 128; i++)
+		if (r->addr[i / 8] & (0x80 >> i % 8))
+			return false;
+	return r->kind == LAUNCHER_RULE_OWN || !launcher_rule_problem(r);
+}
+
 /* Which fds have been named; each may be once. */
 struct taken {
 	const int *fds;
@@ -114,6 +166,10 @@ static const char *check_head(const struct launcher_head *h, size_t len, size_t 
 		return "unknown flag";
 	if (h->reserved)
 		return "reserved field is not zero";
+	if (h->n_rules > LAUNCHER_MAX_RULES)
+		return "too many rules";
+	if (h->n_rules && !(h->flags & LAUNCHER_NET_OPEN))
+		return "rules without a network";
 	if (h->slot >= LAUNCHER_MAX_SLOTS)
 		return "no such slot";
 	if (h->op != LAUNCHER_CREATE && (h->n_mounts || h->n_layers || h->flags))
@@ -121,11 +177,14 @@ static const char *check_head(const struct launcher_head *h, size_t len, size_t 
 	if (h->owner_uid == UINT32_MAX || h->owner_gid == UINT32_MAX)
 		return "owner is no id";
 	if (h->memory_bytes > INT64_MAX || h->disk_bytes > INT64_MAX || h->inodes > INT64_MAX ||
-		h->file_size_bytes > INT64_MAX || h->process_memory_bytes > INT64_MAX)
+		h->file_size_bytes > INT64_MAX || h->process_memory_bytes > INT64_MAX ||
+		h->reserve_bytes > INT64_MAX)
 		return "limit out of range";
 	if (h->cpu_millis > 10u * 1000 * 1000 || h->pids > 1u << 22 || h->files > 1u << 30 ||
-		h->cpu_time_s > 1u << 30 || h->io_weight > 10000)
+		h->cpu_time_s > 1u << 30 || h->io_weight > 10000 || h->cpu_weight > 10000)
 		return "limit out of range";
+	if (!(h->flags & LAUNCHER_DEDICATED) != !h->n_cpus || h->n_cpus > 1024)
+		return "a number of CPUs without a wish for them, or the other way round";
 	return NULL;
 }
 
@@ -147,6 +206,8 @@ static const char *take_fds(const struct launcher_head *h, struct taken *t,
 		return "an fd is named twice or did not come";
 	if (!is_create && t->n_taken != (h->op == LAUNCHER_HELLO ? 2 : 1))
 		return "fds without a cell to make";
+	if ((h->flags & LAUNCHER_DISK_ON_IMAGE) && ret->scratch_fd < 0)
+		return "an image for scratch space, but none came";
 	if (is_create && ret->slots_fd >= 0)
 		return "a directory of locks again";
 	return NULL;
@@ -174,7 +235,8 @@ int launcher_parse(void *buf, size_t len, const int *fds, size_t n_fds,
 
 	size_t at = sizeof h;
 	size_t tables = sizeof text_lens + h.n_layers * sizeof(uint16_t) +
-			h.n_mounts * sizeof(struct launcher_wire_mount);
+			h.n_mounts * sizeof(struct launcher_wire_mount) +
+			h.n_rules * sizeof(struct launcher_rule);
 	if (len - at < tables)
 		return broken(why, "tables are cut off");
 	memcpy(text_lens, bytes + at, sizeof text_lens);
@@ -189,6 +251,12 @@ int launcher_parse(void *buf, size_t len, const int *fds, size_t n_fds,
 	ret->n_layers = h.n_layers;
 	size_t mounts_at = at;
 	at += h.n_mounts * sizeof(struct launcher_wire_mount);
+	for (size_t i = 0; i < h.n_rules; i++, at += sizeof ret->rules[i]) {
+		memcpy(&ret->rules[i], bytes + at, sizeof ret->rules[i]);
+		if (!is_rule(&ret->rules[i]))
+			return broken(why, "a rule names a destination that none may");
+	}
+	ret->n_rules = h.n_rules;
 
 	/* each text: its bytes and one NUL */
 	for (size_t i = 0; i < LAUNCHER_TEXT_COUNT; i++) {
@@ -207,6 +275,8 @@ int launcher_parse(void *buf, size_t len, const int *fds, size_t n_fds,
 		return broken(why, "bad name of a profile");
 	if (!is_printable(ret->texts[LAUNCHER_TEXT_TITLE]))
 		return broken(why, "title is not plain text");
+	if (ret->texts[LAUNCHER_TEXT_RESOLV][0] && !(h.flags & LAUNCHER_NET_OPEN))
+		return broken(why, "a resolver without a network");
 	if (ret->filter_fd >= 0 && ret->texts[LAUNCHER_TEXT_PROFILE][0])
 		return broken(why, "a filter and a profile");
 
@@ -255,7 +325,8 @@ int launcher_pack(const struct launcher_request *rq, void *buf, int *fds, size_t
 	char *bytes = buf;
 	size_t n = 0;
 
-	if (rq->n_mounts > LAUNCHER_MAX_MOUNTS || rq->n_layers > LAUNCHER_MAX_LAYERS)
+	if (rq->n_mounts > LAUNCHER_MAX_MOUNTS || rq->n_layers > LAUNCHER_MAX_LAYERS ||
+		rq->n_rules > LAUNCHER_MAX_RULES)
 		return -E2BIG;
 	_Static_assert(LAUNCHER_MAX_MOUNTS + LAUNCHER_MAX_LAYERS + 8 <= LAUNCHER_MAX_FDS,
 		"room for every fd");
@@ -263,6 +334,7 @@ int launcher_pack(const struct launcher_request *rq, void *buf, int *fds, size_t
 	h.version = LAUNCHER_VERSION;
 	h.n_mounts = (uint16_t)rq->n_mounts;
 	h.n_layers = (uint16_t)rq->n_layers;
+	h.n_rules = (uint16_t)rq->n_rules;
 	h.n_texts = LAUNCHER_TEXT_COUNT;
 	h.control_fd = give(rq->control_fd, fds, &n);
 	h.stream_fd = give(rq->stream_fd, fds, &n);
@@ -283,6 +355,8 @@ int launcher_pack(const struct launcher_request *rq, void *buf, int *fds, size_t
 	}
 	size_t mounts_at = at;
 	at += rq->n_mounts * sizeof(struct launcher_wire_mount);
+	memcpy(bytes + at, rq->rules, rq->n_rules * sizeof rq->rules[0]);
+	at += rq->n_rules * sizeof rq->rules[0];
 	for (size_t i = 0; i < LAUNCHER_TEXT_COUNT; i++) {
 		const char *s = rq->texts[i] ? rq->texts[i] : "";
 		size_t len = strlen(s);

@@ -69,16 +69,19 @@ static int limit(int resource, uint64_t soft, uint64_t hard)
 	return setrlimit(resource, &rl);
 }
 
-int seal_limits(const struct launcher_request *rq, struct failure *f)
+int seal_limits(const struct birth *b, struct failure *f)
 {
-	uint32_t pids = rq->head.pids ? rq->head.pids : DEFAULT_PIDS;
+	const struct launcher_request *rq = b->rq;
+	/* a parked one's own comes with its lease: a limit can be lowered, never raised again */
+	uint32_t pids =
+		rq->head.pids && !(rq->head.flags & BIRTH_PARKED) ? rq->head.pids : DEFAULT_PIDS;
 
 	/* 1, not 0: with a core_pattern that is a pipe, 0 still feeds the host's handler (core(5)) */
 	if (limit(RLIMIT_CORE, 1, 1) < 0)
 		return fail(f, LAUNCHER_STEP_LIMITS, "set", "RLIMIT_CORE");
 	/* stops a fork bomb where there is no pids cgroup; not where it would count the user's own
 	 * processes too */
-	if ((host.n_uids || host.cgroups.has_own_nproc) && limit(RLIMIT_NPROC, pids, pids) < 0)
+	if ((b->has_own_id || host.cgroups.has_own_nproc) && limit(RLIMIT_NPROC, pids, pids) < 0)
 		return fail(f, LAUNCHER_STEP_LIMITS, "set", "RLIMIT_NPROC");
 	/* kernel memory that is charged to nobody, priorities that starve the neighbours */
 	if (limit(RLIMIT_MEMLOCK, 8u << 20, 8u << 20) < 0 ||
@@ -155,6 +158,14 @@ int seal_filter(struct failure *f)
 {
 	if (!filter.len)
 		return fail_with(f, LAUNCHER_STEP_FILTER, EINVAL, "the filter is empty", NULL);
+	/* of two filters the stricter answer counts: what the client's own allows too much, this
+	 * does not */
+	if (filter.filter == own_filter) {
+		const struct sock_fprog *floor = seccomp_profile("floor");
+
+		if (!floor || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, floor) < 0)
+			return fail(f, LAUNCHER_STEP_FILTER, "load the filter below it", NULL);
+	}
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) < 0)
 		return fail(f, LAUNCHER_STEP_FILTER, "load the filter", NULL);
 	return 0;

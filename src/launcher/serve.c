@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/net.h"
 #include "launcher/reply.h"
 #include "launcher/seccomp_profiles.h"
 #include "launcher/sys.h"
@@ -29,8 +30,11 @@ enum source {
 	FROM_PID,
 	N_SOURCES
 };
-#define FROM_SOCKET UINT64_MAX
-#define PATIENCE_MS 1000
+#define FROM_SOCKET	UINT64_MAX
+#define PATIENCE_MS	1000
+#define CALM_MS		10000 /* without a request: keep less parked */
+#define GONE_MOUNTS_MAX 16
+#define MANY_CELLS	256
 
 struct cell {
 	bool is_used;
@@ -38,6 +42,9 @@ struct cell {
 	bool is_refused; /* it failed, and the client knows */
 	bool is_kept;
 	bool is_ending;	    /* END was asked for: say DONE when it is gone */
+	bool is_parked;	    /* nobody has asked for it yet */
+	bool is_leased;	    /* was parked: we tell the client when it is ready */
+	bool has_full_proc; /* leased: what its first process found */
 	uint64_t killed_ms; /* 0: not yet */
 	int control_fd;
 	struct newborn born;
@@ -46,6 +53,12 @@ struct cell {
 
 static struct cell cells[MAX_CELLS];
 static size_t n_cells, first_free, n_dying;
+static struct cell *parked[PARK_MAX]; /* oldest first */
+static size_t n_parked;
+static int gone_mounts
+	[GONE_MOUNTS_MAX]; /* namespaces of the dead, to be torn down when nobody waits */
+static size_t n_gone_mounts;
+static bool has_no_spare; /* could not be made: not again before something has happened */
 static int epoll_fd = -1;
 
 static void watch(struct cell *c, int fd, enum source from)
@@ -61,6 +74,15 @@ static void drop(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+/* Closing is not enough: a first process being made has a copy of all our fds for a while, and as long as
+ * one is open somewhere its events would come again and again. */
+static void drop_watched(int *fd)
+{
+	if (*fd >= 0)
+		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+	drop(fd);
 }
 
 static void answer(int fd, struct launcher_reply *r)
@@ -86,19 +108,40 @@ static struct cell *new_cell(void)
 			continue;
 		first_free = i + 1;
 		n_cells++;
-		cells[i] = (struct cell){.is_used = true,
-			.control_fd = -1,
-			.born = {.pid = -1, .pidfd = -1, .status_fd = -1, .oom_fd = -1}};
+		cells[i] = (struct cell){.is_used = true, .control_fd = -1, .born = NEWBORN_INIT};
 		return &cells[i];
 	}
 	return NULL;
 }
 
+/* Tearing down a tree of mounts takes the kernel longer than the rest of a cell's end. */
+static void drop_mounts_later(int *fd)
+{
+	if (*fd >= 0 && n_gone_mounts == GONE_MOUNTS_MAX)
+		drop(fd);
+	if (*fd >= 0)
+		gone_mounts[n_gone_mounts++] = *fd;
+	*fd = -1;
+}
+
+static void forget_parked(const struct cell *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_parked; i++)
+		if (parked[i] != c)
+			parked[n++] = parked[i];
+	n_parked = n;
+}
+
 static void free_cell(struct cell *c)
 {
-	drop(&c->control_fd);
-	drop(&c->born.pidfd);
-	drop(&c->born.status_fd);
+	forget_parked(c);
+	drop(&c->born.lease_fd);
+	drop_mounts_later(&c->born.mnt_fd);
+	drop_watched(&c->control_fd);
+	drop_watched(&c->born.pidfd);
+	drop_watched(&c->born.status_fd);
 	drop(&c->born.oom_fd);
 	c->is_used = false;
 	n_cells--;
@@ -174,9 +217,15 @@ static void bury(struct cell *c)
 		errno == EINTR)
 		;
 	r.status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
+	if (c->is_parked && !c->killed_ms)
+		park_failed();
 	if (!c->is_ready)
 		hear_last_words(c);
 	r.answer = c->is_ending ? LAUNCHER_DONE : LAUNCHER_EXITED;
+	if (c->born.is_open && c->is_kept)
+		net_close(c->slot->number);
+	else if (c->born.is_open)
+		net_closed(c->slot->number);
 	if (c->is_ending || c->is_ready)
 		answer(c->control_fd, &r);
 	if (c->is_kept)
@@ -194,9 +243,13 @@ static uint32_t what_we_can(void)
 	can |= host.has_new_mounts ? LAUNCHER_CAN_NEW_MOUNTS : 0;
 	can |= host.may_exempt_oom ? LAUNCHER_CAN_OOM_EXEMPT : 0;
 	can |= host.is_rootful ? LAUNCHER_IS_ROOTFUL : 0;
-	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS | LAUNCHER_CAN_IDMAP : 0;
-	can |= host.has_overlay ? LAUNCHER_CAN_OVERLAY : 0;
-	can |= host.has_time_ns ? LAUNCHER_CAN_TIME_NS : 0;
+	can |= host.n_uids ? LAUNCHER_CAN_UNIQUE_IDS : 0;
+	can |= host.has_idmap ? LAUNCHER_CAN_IDMAP : 0;
+	can |= host.has_clone3 ? LAUNCHER_CAN_CLONE3 : 0;
+	can |= host.has_openat2 ? LAUNCHER_CAN_OPENAT2 : 0;
+	can |= host.has_close_range ? LAUNCHER_CAN_CLOSE_RANGE : 0;
+	if (!host.has_clone_into)
+		can &= ~(uint32_t)LAUNCHER_CAN_CLONE_INTO;
 	return can;
 }
 
@@ -214,11 +267,99 @@ static void describe_host(struct launcher_reply *r)
 	r->filter_len = seccomp_profile("default")->len;
 }
 
+/* A cell that nobody has asked for yet. */
+static void park(void)
+{
+	struct failure f = {0};
+	int lease_fd = -1, their_fd = -1;
+	struct cell *c = new_cell();
+	const struct launcher_request *rq = c ? park_request(&lease_fd, &their_fd) : NULL;
+
+	if (rq)
+		c->slot = slot_take(&f);
+	int r = c && c->slot ? birth_begin(rq, c->slot, &c->born, &f) : -1;
+	if (c)
+		c->born.lease_fd = lease_fd;
+	drop(&their_fd);
+	if (r == 0) {
+		c->is_parked = true;
+		parked[n_parked++] = c;
+		watch(c, c->born.status_fd, FROM_STATUS);
+		watch(c, c->born.pidfd, FROM_PID);
+		return;
+	}
+	park_failed();
+	if (c && c->born.pidfd >= 0) {
+		watch(c, c->born.pidfd, FROM_PID);
+		kill_cell(c);
+	} else if (c) {
+		if (c->slot)
+			slot_recycle(c->slot);
+		free_cell(c);
+	}
+}
+
+static void dismiss_parked(size_t left)
+{
+	while (n_parked > left) {
+		struct cell *c = parked[n_parked - 1];
+
+		forget_parked(c);
+		kill_cell(c);
+	}
+}
+
+static void say_ready(const struct cell *c)
+{
+	struct launcher_reply r = {.magic = LAUNCHER_MAGIC,
+		.answer = LAUNCHER_READY,
+		.pid = c->born.pid,
+		.slot = c->slot->number,
+		.can = c->born.enforced | (c->has_full_proc ? LAUNCHER_CAN_FULL_PROC : 0)};
+
+	(void)reply_send(c->control_fd, &r, c->born.pidfd);
+}
+
+/* false: there is none that can be it. */
+static bool lease(const struct launcher_request *rq, int control_fd)
+{
+	struct failure f = {0};
+	struct cell *c = n_parked ? parked[0] : NULL;
+
+	/* one that is still being made will find its lease waiting; but a workspace needs a root to be in */
+	if (!c || (rq->workspace_fd >= 0 && !c->is_ready))
+		return false;
+	forget_parked(c);
+	if (birth_lease(rq, c->slot, &c->born, &f) < 0) {
+		kill_cell(c); /* a new one will do, or say why not */
+		return false;
+	}
+	park_served();
+	c->is_parked = false;
+	c->is_leased = true;
+	c->control_fd = control_fd;
+	drop(&c->born.lease_fd);
+	/* files of the client's must be free when its cell is gone; and of fds there is an end */
+	if (rq->workspace_fd >= 0 || n_cells > MANY_CELLS)
+		drop(&c->born.mnt_fd);
+	watch(c, c->control_fd, FROM_CONTROL);
+	if (c->is_ready)
+		say_ready(c);
+	return true;
+}
+
 static void create(const struct launcher_request *rq, int control_fd)
 {
 	struct failure f = {0};
-	struct cell *c = new_cell();
 
+	if (park_learn(rq))
+		dismiss_parked(0);
+	if (park_serves(rq)) {
+		if (lease(rq, control_fd))
+			return;
+		park_missed();
+	}
+	struct cell *c = new_cell();
 	if (!c) {
 		(void)fail_with(&f, LAUNCHER_STEP_SLOT, EAGAIN, "too many cells at once", NULL);
 		answer_failure(control_fd, &f);
@@ -232,7 +373,7 @@ static void create(const struct launcher_request *rq, int control_fd)
 		watch(c, c->control_fd, FROM_CONTROL);
 		watch(c, c->born.status_fd, FROM_STATUS);
 		watch(c, c->born.pidfd, FROM_PID);
-		if (rq->head.flags & LAUNCHER_NET_OPEN) {
+		if (c->born.is_open && !host.is_rootful) {
 			struct launcher_reply r = {.magic = LAUNCHER_MAGIC,
 				.answer = LAUNCHER_NETWORK,
 				.pid = c->born.pid};
@@ -260,17 +401,16 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 	for (size_t i = 0; i < MAX_CELLS; i++) /* one of ours: the answer comes when it is gone */
 		if (cells[i].is_used && cells[i].slot && cells[i].slot->number == rq->head.slot &&
 			slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-			drop(&cells[i].control_fd);
+			drop_watched(&cells[i].control_fd);
 			cells[i].control_fd = control_fd;
 			cells[i].is_ending = true;
 			kill_cell(&cells[i]);
 			return;
 		}
-	if (slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE])) {
-		struct slot *s = slot_adopt(rq->head.slot, &f);
-		if (s)
-			slot_free(s);
-	}
+	struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
+	if (s)
+		net_close(s->number);
+	slot_free(s);
 	if (f.step)
 		answer_failure(control_fd, &f);
 	else
@@ -305,12 +445,14 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 			if (rq.head.op == LAUNCHER_HELLO) {
 				if (host.slots_fd < 0)
 					host.slots_fd = fcntl(rq.slots_fd, F_DUPFD_CLOEXEC, 0);
+				net_sweep();
 				r.answer = LAUNCHER_CAN;
 				r.can = what_we_can();
 				r.landlock_abi = (uint32_t)host.landlock_abi;
 				describe_host(&r);
 			} else {
 				slot_sweep();
+				net_sweep();
 			}
 			answer(control, &r);
 			close(control);
@@ -363,8 +505,11 @@ static void on_status(struct cell *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n == 1) { /* only exec is left; it has told the client */
+	if (n == 1) { /* only exec is left; it has told the client, if there was one */
 		c->is_ready = true;
+		c->has_full_proc = *(const char *)&f == BIRTH_READY_FULL_PROC;
+		if (c->is_leased)
+			say_ready(c);
 		return;
 	}
 	if (n == (ssize_t)sizeof f && !c->is_refused) {
@@ -373,7 +518,7 @@ static void on_status(struct cell *c)
 		c->is_refused = true;
 		kill_cell(c);
 	}
-	drop(&c->born.status_fd); /* its end: the guest runs, or its pidfd will tell */
+	drop_watched(&c->born.status_fd); /* its end: the guest runs, or its pidfd will tell */
 }
 
 static void on_control(struct cell *c)
@@ -390,7 +535,7 @@ static void on_control(struct cell *c)
 	if (n == 1 && order == LAUNCHER_END) {
 		c->is_ending = true;
 	} else {
-		drop(&c->control_fd); /* gone, or talking nonsense */
+		drop_watched(&c->control_fd); /* gone, or talking nonsense */
 		if (c->is_kept && c->is_ready)
 			return;
 	}
@@ -413,11 +558,35 @@ __attribute__((noreturn)) static void leave(void)
 				0 &&
 			errno == EINTR)
 			;
-		slot_free(c->slot);
+		if (c->born.is_open)
+			net_closed(c->slot->number);
 	}
+	net_leave();
+	for (size_t i = 0; i < MAX_CELLS; i++)
+		if (cells[i].is_used && !(cells[i].is_kept && cells[i].is_ready))
+			slot_free(cells[i].slot);
 	slot_free_all();
 	cgroup_done(&host.cgroups);
 	_exit(0);
+}
+
+/* What is done while nobody waits: one thing at a time. false: nothing is left. */
+static bool do_chore(bool is_asked)
+{
+	bool is_unready = !spare_is_ready() && !has_no_spare;
+	bool is_short = spare_is_ready() && n_parked < park_wanted();
+
+	if (!is_asked)
+		return is_unready || is_short || n_gone_mounts || slot_trim(false);
+	if (is_unready) /* the next cell's namespaces */
+		has_no_spare = spare_ready(NULL) < 0;
+	else if (is_short)
+		park();
+	else if (n_gone_mounts)
+		drop(&gone_mounts[--n_gone_mounts]);
+	else
+		(void)slot_trim(true);
+	return true;
 }
 
 void serve(int socket_fd, const struct failure *broken)
@@ -428,13 +597,23 @@ void serve(int socket_fd, const struct failure *broken)
 	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, socket_fd, &ev) < 0)
 		_exit(1);
 	for (;;) {
-		bool is_settled = broken->step || spare_is_ready();
-		int n = epoll_wait(epoll_fd, got, 64, !is_settled ? 0 : n_dying ? PATIENCE_MS : -1);
+		bool is_settled = broken->step || !do_chore(false);
+		bool is_waiting = n_dying || net_is_to_sweep();
+		int patience_ms = is_waiting ? PATIENCE_MS : n_parked > 1 ? CALM_MS : -1;
+		int n = epoll_wait(epoll_fd, got, 64, is_settled ? patience_ms : 0);
 
-		if (n == 0 && !is_settled) /* nobody waits: make the next cell's namespaces */
-			(void)spare_ready(NULL);
-		else if (n == 0)
+		if (n == 0 && !is_settled) {
+			(void)do_chore(true);
+		} else if (n == 0) {
 			kill_again();
+			if (net_is_to_sweep())
+				net_sweep();
+			if (patience_ms == CALM_MS) {
+				park_calm();
+				dismiss_parked(1);
+			}
+		}
+		has_no_spare &= n <= 0;
 		bool is_over = false;
 		for (int i = 0; i < n; i++) {
 			if (got[i].data.u64 == FROM_SOCKET) {

@@ -23,7 +23,10 @@
 
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
+#include "launcher/split.h"
 #include "launcher/sys.h"
+
+#define IDLE_MAX 64 /* kept warm: what many cells at once have left is given back */
 
 static struct slot slots[MAX_CELLS];
 static struct slot *idle[MAX_CELLS]; /* held, nobody in it */
@@ -74,6 +77,17 @@ static int lock_number(uint32_t number, bool is_made)
 	}
 	errno = EWOULDBLOCK;
 	return -1;
+}
+
+bool slot_is_alive(uint32_t number)
+{
+	if (is_held_by_us(number))
+		return true;
+	int fd = lock_number(number, false);
+	if (fd < 0)
+		return errno == EWOULDBLOCK;
+	close(fd);
+	return false;
 }
 
 static void forget_name(uint32_t number)
@@ -166,8 +180,9 @@ struct slot *slot_take(struct failure *f)
 			return NULL;
 		}
 		next_number = n + 1;
-		/* limits that a crashed launcher left there are not ours; and who lives there under
+		/* CPUs and limits that a crashed launcher left there are not ours; and who lives there under
 		 * another lock than ours must not be mixed with us */
+		cgroup_model_release(&host.cgroups, &s->cgroup, n);
 		if (cgroup_remove(&host.cgroups, &s->cgroup, n))
 			return s;
 		slot_drop(s);
@@ -176,7 +191,7 @@ struct slot *slot_take(struct failure *f)
 	return NULL;
 }
 
-struct slot *slot_adopt(uint32_t number, struct failure *f)
+struct slot *slot_adopt(uint32_t number, const char *title, struct failure *f)
 {
 	for (size_t i = 0; i < n_slots; i++)
 		if (slots[i].is_held && slots[i].number == number)
@@ -186,6 +201,14 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 	cgroup_adopt(&host.cgroups, &groups, number);
 	int fd = -1;
 	for (int i = 0; i < 2000; i++) { /* who is killed needs a moment to be gone */
+		/* asked again with the groups open: another may have removed the cell just now, and
+		 * the number have gone to one that must not be killed. A name is there only as long
+		 * as its cell's groups are, so those are its own, or gone and nobody's */
+		if (!slot_is_owned_by(number, title)) {
+			cgroup_close(&groups);
+			slot_sweep_one(number);
+			return NULL;
+		}
 		cgroup_kill(&host.cgroups, &groups);
 		fd = lock_number(number, true);
 		if (fd >= 0 || errno != EWOULDBLOCK)
@@ -193,7 +216,7 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 		(void)usleep(i < 20 ? 200 : 5000);
 	}
 	if (fd < 0) {
-		(void)cgroup_remove(&host.cgroups, &groups, number);
+		cgroup_close(&groups);
 		(void)fail(f, LAUNCHER_STEP_KILL, "wait for the cell's first process to end", NULL);
 		return NULL;
 	}
@@ -210,6 +233,8 @@ struct slot *slot_adopt(uint32_t number, struct failure *f)
 void slot_recycle(struct slot *s)
 {
 	slot_name_owner(s, "");
+	if (s->cgroup.is_dedicated)
+		cgroup_model_release(&host.cgroups, &s->cgroup, s->number);
 	/* since Linux 6.14 a process that clone3 puts into a group that was ever killed dies at once */
 	if (s->cgroup.was_killed)
 		(void)cgroup_remove(&host.cgroups, &s->cgroup, s->number);
@@ -225,7 +250,9 @@ void slot_free(struct slot *s)
 	for (size_t i = 0; i < n_idle; i++)
 		if (idle[i] == s)
 			idle[i] = idle[--n_idle];
+	cgroup_model_release(&host.cgroups, &s->cgroup, s->number);
 	(void)cgroup_remove(&host.cgroups, &s->cgroup, s->number);
+	cgroup_model_settle(&host.cgroups);
 	forget_name(s->number);
 	note_ours(s->number, false);
 	close(s->lock_fd);
@@ -235,13 +262,22 @@ void slot_free(struct slot *s)
 	*s = (struct slot){.lock_fd = -1, .idmaps = {{.fd = -1}, {.fd = -1}}};
 }
 
+bool slot_trim(bool is_asked)
+{
+	if (n_idle <= IDLE_MAX)
+		return false;
+	if (is_asked)
+		slot_free(idle[0]);
+	return true;
+}
+
 void slot_free_all(void)
 {
 	while (n_idle)
 		slot_free(idle[n_idle - 1]);
 }
 
-static void sweep_one(uint32_t number)
+void slot_sweep_one(uint32_t number)
 {
 	if (is_held_by_us(number))
 		return;
@@ -267,9 +303,11 @@ void slot_sweep(void)
 		unsigned long n = strtoul(e->d_name, &end, 10);
 
 		if (end != e->d_name && !*end && n < LAUNCHER_MAX_SLOTS)
-			sweep_one((uint32_t)n);
+			slot_sweep_one((uint32_t)n);
 	}
-	cgroup_each(&host.cgroups, sweep_one);
+	cgroup_each(&host.cgroups, slot_sweep_one);
+	cgroup_model_sweep(&host.cgroups);
+	cgroup_model_settle(&host.cgroups);
 }
 
 static int write_proc_file(pid_t pid, const char *name, const char *text)
@@ -287,9 +325,7 @@ static int make_idmap(const struct slot *s, uint32_t uid, uint32_t gid, struct f
 {
 	char text[48], path[48];
 	int pidfd = -1, fd = -1;
-	struct clone3_args a = {
-		.flags = CLONE_NEWUSER | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd};
-	pid_t pid = (pid_t)sys_clone3(&a);
+	pid_t pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
 
 	if (pid < 0)
 		return fail(f, LAUNCHER_STEP_WORKSPACE,

@@ -21,10 +21,12 @@
 #include "launcher/launcher.h"
 #include "launcher/masks.h"
 #include "launcher/mount.h"
+#include "launcher/mount_classic.h"
 #include "launcher/skeleton.h"
 #include "launcher/sys.h"
 
 static int template_fd = -1;
+static int outer_fd = -1; /* classic: STAGE_OUTER */
 
 static int bring(int root_fd, const char *source, const char *target, unsigned attr)
 {
@@ -110,7 +112,7 @@ static int bring_devices(int root_fd, struct failure *f)
 			continue;
 		}
 		(void)snprintf(path, sizeof path, "/dev/%s", d->name);
-		auto_fd int tree = mount_clone(AT_FDCWD, path, ATTR_NOSUID | ATTR_NOEXEC);
+		auto_fd int tree = mount_clone_one(AT_FDCWD, path, ATTR_NOSUID | ATTR_NOEXEC);
 		if (tree < 0 || fstat(tree, &st) < 0)
 			return fail(f, LAUNCHER_STEP_DEV, "take in the host's", path);
 		if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev_of(d))
@@ -147,34 +149,73 @@ static int make_template(int stage_fd, struct failure *f)
 static int enter_stage(int stage_fd, struct failure *f)
 {
 	/* where it is attached does not matter: the rest of the namespace is let go of at once */
-	if (fchdir(stage_fd) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-		chdir("/") < 0)
+	if (fchdir(stage_fd) < 0 || sys_pivot_root(".", mount_is_classic() ? STAGE_OUTER : ".") < 0)
 		return fail(f, LAUNCHER_STEP_STAGE, "change the root", NULL);
-	return 0;
+	if (mount_is_classic()) {
+		outer_fd = open("/" STAGE_OUTER, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (outer_fd < 0)
+			return fail(f, LAUNCHER_STEP_STAGE, "open", "/" STAGE_OUTER);
+	} else if (umount2(".", MNT_DETACH) < 0) {
+		return fail(f, LAUNCHER_STEP_STAGE, "let go of the old root", NULL);
+	}
+	return chdir("/") < 0 ? fail(f, LAUNCHER_STEP_STAGE, "change the root", NULL) : 0;
 }
 
-int stage_init(struct failure *f)
+/* The first mount of all, where it does not matter, and with it the choice of the calls for all that
+ * follow. A filter that forbids the new ones says ENOSYS or EPERM; that mounts are forbidden altogether,
+ * mount(2) says then. */
+static int mount_stage(void)
 {
 	static const char *const options[] = {
 		"mode", "0755", "size", "64k", "nr_inodes", "64", NULL};
 	static const char *const places[] = {"/sys", "/mnt", "/media", "/srv", "/tmp", NULL};
+	const unsigned attr = ATTR_NOSUID | ATTR_NODEV;
+	auto_fd int stage = mount_new("tmpfs", options, attr);
 
+	if (stage >= 0 && mount_probe(stage)) {
+		for (int i = 0; places[i]; i++) {
+			if (mount_move(stage, AT_FDCWD, places[i]) == 0)
+				return steal_fd(stage);
+			if (errno == ENOSYS || errno == EPERM)
+				break;
+		}
+	}
+	mount_be_classic();
+	for (int i = 0; places[i]; i++) {
+		int fd = classic_new_at(places[i], "tmpfs", options, attr);
+		if (fd >= 0)
+			return fd;
+	}
+	return -1;
+}
+
+static int make_classic(int stage_fd)
+{
+	if (mkdirat(stage_fd, STAGE_OUTER, 0755) < 0 || mkdirat(stage_fd, STAGE_POOL, 0755) < 0)
+		return -1;
+	return classic_pool(stage_fd, STAGE_POOL, "/" STAGE_POOL);
+}
+
+int stage_init(struct failure *f)
+{
 	host.outer_mnt_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (host.outer_mnt_fd < 0)
 		return fail(f, LAUNCHER_STEP_STAGE, "open", "/proc/self/ns/mnt");
 	if (unshare(CLONE_NEWNS) < 0)
 		return fail(f, LAUNCHER_STEP_NAMESPACES, "make a mount namespace", NULL);
-	/* nothing we mount may show up on the host, nothing of the host later on here */
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return fail(f, LAUNCHER_STEP_STAGE, "make private", "/");
-	auto_fd int stage = mount_new("tmpfs", options, ATTR_NOSUID | ATTR_NODEV);
+	/* nothing we mount may show up on the host */
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return fail(f, LAUNCHER_STEP_STAGE, "make a slave", "/");
+	auto_fd int stage = mount_stage();
 	if (stage < 0)
 		return fail(f, LAUNCHER_STEP_STAGE, "mount", "tmpfs");
-	int r = -1;
-	for (int i = 0; r < 0 && places[i]; i++)
-		r = sys_move_mount(stage, AT_FDCWD, places[i], 0);
-	if (r < 0)
-		return fail(f, LAUNCHER_STEP_STAGE, "find a place for", "tmpfs");
+	/* nor anything of the host later on here; but in STAGE_OUTER, where there is one */
+	if (!mount_is_classic() && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return fail(f, LAUNCHER_STEP_STAGE, "make private", "/");
+	host.has_new_mounts = !mount_is_classic();
+	host.has_idmap = host.n_uids && host.has_new_mounts;
+	if (mount_is_classic() && make_classic(stage) < 0)
+		return fail(f, LAUNCHER_STEP_STAGE, "make a place for classic mounts", NULL);
 	if (mkdirat(stage, "proc", 0555) < 0 || mkdirat(stage, STAGE_HOST, 0755) < 0 ||
 		mkdirat(stage, STAGE_CELL, 0755) < 0 || mkdirat(stage, STAGE_SCRATCH, 0755) < 0 ||
 		mkdirat(stage, STAGE_LOWER, 0755) < 0 || mkdirat(stage, STAGE_EMPTY, 0555) < 0 ||
@@ -215,7 +256,9 @@ static int find_again(int fd)
 	if (n <= 0)
 		return -1;
 	path[n] = '\0';
-	auto_fd int again = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	/* the path is free of links; were one put in since, it is not followed */
+	auto_fd int again = mount_is_classic() ? mount_walk(outer_fd, path)
+					       : open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	if (again < 0 || fstat(fd, &was) < 0 || fstat(again, &is) < 0)
 		return -1;
 	if (was.st_dev != is.st_dev || was.st_ino != is.st_ino) {
@@ -225,10 +268,31 @@ static int find_again(int fd)
 	return steal_fd(again);
 }
 
+/* By mount(2), within our own namespace; it stays ours until the child has its copy of it. */
+static int clone_fd_classic(int fd, unsigned attr, enum launcher_step step, struct failure *f)
+{
+	auto_fd int again = find_again(fd);
+
+	if (again < 0)
+		return fail(f, step, "find it again", NULL);
+	int tree = mount_clone(again, "", attr);
+	/* something mounted below it may be what cannot be reached to be restricted: leave that out.
+	 * Without root the kernel does not let us, as it may cover something. */
+	if (tree < 0)
+		tree = mount_clone_one(again, "", attr);
+	return tree >= 0 ? tree
+			 : fail_with(f, step, EXDEV,
+				   "what is mounted below it cannot be reached to be restricted",
+				   NULL);
+}
+
 int stage_clone_fd(int fd, unsigned attr, int idmap_fd, enum launcher_step step, struct failure *f)
 {
 	const unsigned flags = TREE_CLONE | TREE_CLOEXEC | AT_EMPTY_PATH;
 	auto_fd int again = -1;
+
+	if (mount_is_classic())
+		return clone_fd_classic(fd, attr, step, f);
 	auto_fd int tree = sys_open_tree(fd, "", flags | TREE_RECURSIVE);
 
 	if (tree < 0 && errno == EINVAL) { /* it is of the client's mount namespace, not of ours */
@@ -252,6 +316,8 @@ int stage_clone_fd(int fd, unsigned attr, int idmap_fd, enum launcher_step step,
 
 int stage_enter_outer(struct failure *f)
 {
+	if (mount_is_classic())
+		return 0; /* STAGE_OUTER is a copy of it */
 	return setns(host.outer_mnt_fd, CLONE_NEWNS) < 0
 		       ? fail(f, LAUNCHER_STEP_STAGE, "enter the clients' mount namespace", NULL)
 		       : 0;
@@ -259,6 +325,8 @@ int stage_enter_outer(struct failure *f)
 
 int stage_leave_outer(struct failure *f)
 {
+	if (mount_is_classic())
+		return 0;
 	return setns(host.stage_mnt_fd, CLONE_NEWNS) < 0
 		       ? fail(f, LAUNCHER_STEP_STAGE, "go back to our mount namespace", NULL)
 		       : 0;

@@ -9,6 +9,9 @@
 #define STAGE_LOWER   "lower"	/* where an image is, below an overlay */
 #define STAGE_EMPTY   "empty"	/* covers directories of /proc */
 #define STAGE_NOTHING "nothing" /* covers files of /proc */
+/* where there are only classic mounts */
+#define STAGE_POOL  "pool"  /* what is not yet where it belongs: mount_classic.h */
+#define STAGE_OUTER "outer" /* all the clients see: mount(2) copies within one namespace only */
 
 /* Between these two calls clients' fds can be copied as mounts. */
 int stage_enter_outer(struct failure *f);

@@ -57,9 +57,6 @@ struct mount_attributes { /* struct mount_attr, which glibc and linux headers bo
 #define FS_CMD_RECONF 7u
 #define FSMOUNT_CLOEX 1u
 
-#ifndef CLONE_CLEAR_SIGHAND
-#define CLONE_CLEAR_SIGHAND 0x100000000ULL
-#endif
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
-#include <uthash.h>
 #include <uv.h>
 #include <zlib.h>
 
@@ -100,11 +99,11 @@ struct http_exchange {
 	bool is_complete; /* all of it has come */
 	bool is_paused;
 	bool is_end_told;
-	bool is_body_due;  /* its end is to be told from the loop */
+	bool is_body_due;    /* its end is to be told from the loop */
 	bool is_parser_held; /* it was paused in the middle of what it was given */
-	bool is_continued; /* "100 Continue" was sent, or is not needed any more */
-	uint8_t last_byte; /* of what llhttp has taken */
-	int body_result;   /* why it will not be complete */
+	bool is_continued;   /* "100 Continue" was sent, or is not needed any more */
+	uint8_t last_byte;   /* of what llhttp has taken */
+	int body_result;     /* why it will not be complete */
 	uint64_t body_in, body_overhead, body_max;
 	struct buf body;
 	void (*collected)(struct http_exchange *x, int result, void *arg);
@@ -174,10 +173,13 @@ struct http_conn {
 
 /* --- the server --- */
 
+#define PEER_BUCKETS 1024
+
+/* How many connections an address has; only those that have one are there. */
 struct peer_count {
+	struct peer_count *next;
 	uint8_t key[17];
 	unsigned n;
-	UT_hash_handle hh;
 };
 
 struct listener {
@@ -201,7 +203,8 @@ struct http_server {
 	unsigned n_addresses;
 	struct http_conn *conns;
 	struct http_conn *kicks, **kicks_tail;
-	struct peer_count *peers;
+	struct peer_count *peers[PEER_BUCKETS];
+	uint64_t peer_seed; /* so that nobody can choose addresses that share a bucket */
 	struct http_stats stats;
 
 	uv_prepare_t prepare; /* does what was put off, before the loop waits */

@@ -169,35 +169,46 @@ static void peer_key(const struct http_conn *c, uint8_t key[17])
 	}
 }
 
+/* Where the key's entry is, or where one would be put. */
+static struct peer_count **find_peer(struct http_server *s, const uint8_t key[17])
+{
+	uint64_t h = s->peer_seed;
+
+	for (int i = 0; i < 17; i++)
+		h = (h ^ key[i]) * 0x100000001b3u;
+	struct peer_count **p = &s->peers[(h ^ h >> 32) % PEER_BUCKETS];
+	while (*p && memcmp((*p)->key, key, sizeof(*p)->key) != 0)
+		p = &(*p)->next;
+	return p;
+}
+
 bool server_count_peer(struct http_server *s, struct http_conn *c)
 {
-	struct peer_count *p;
 	uint8_t key[17];
 
 	peer_key(c, key);
-	HASH_FIND(hh, s->peers, key, sizeof key, p);
-	if (!p) {
-		p = calloc(1, sizeof *p);
-		if (!p)
+	struct peer_count **p = find_peer(s, key);
+	if (!*p) {
+		*p = calloc(1, sizeof **p);
+		if (!*p)
 			return false;
-		memcpy(p->key, key, sizeof key);
-		HASH_ADD(hh, s->peers, key, sizeof key, p);
+		memcpy((*p)->key, key, sizeof key);
 	}
-	if (p->n >= s->o.limits.connections_per_peer)
+	if ((*p)->n >= s->o.limits.connections_per_peer)
 		return false;
-	p->n++;
-	c->counted = p;
+	(*p)->n++;
+	c->counted = *p;
 	return true;
 }
 
 void server_uncount_peer(struct http_server *s, struct http_conn *c)
 {
-	struct peer_count *p = c->counted;
+	struct peer_count *gone = c->counted;
 
 	c->counted = NULL;
-	if (p && --p->n == 0) {
-		HASH_DELETE(hh, s->peers, p);
-		free(p);
+	if (gone && --gone->n == 0) {
+		*find_peer(s, gone->key) = gone->next;
+		free(gone);
 	}
 }
 
@@ -376,6 +387,8 @@ int http_server_new(struct net_loop *l, const struct http_options *options,
 		server_destroy(s);
 		return cell_fail_errno(err, -r, "make an HTTP server");
 	}
+	if (getrandom(&s->peer_seed, sizeof s->peer_seed, 0) != sizeof s->peer_seed)
+		s->peer_seed = (uintptr_t)s;
 	s->sweep_ms = sweep_interval(&s->o.limits);
 	uv_loop_t *uv = net_loop_uv(l);
 	(void)uv_prepare_init(uv, &s->prepare);

@@ -19,9 +19,10 @@ static json_t *when(int64_t ns)
 
 static json_t *token_json(const struct token *t)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "id", t->id, "tenant", t->tenant, "role",
-		token_role_name(t->role), "label", t->label, "created_at", when(t->created_ns), "expires_at",
-		when(t->expires_ns), "revoked_at", when(t->revoked_ns), "last_used_at", when(t->last_used_ns));
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "id", t->id, "tenant",
+		t->tenant, "role", token_role_name(t->role), "label", t->label, "created_at",
+		when(t->created_ns), "expires_at", when(t->expires_ns), "revoked_at",
+		when(t->revoked_ns), "last_used_at", when(t->last_used_ns));
 }
 
 static void create_go(struct call *c)
@@ -194,14 +195,16 @@ static void audit(struct call *c)
 
 static int take_usage(const struct usage_line *l, void *user)
 {
-	json_t *o = json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:f}", "name", l->name, "operations",
-		(json_int_t)l->total.count, "errors", (json_int_t)l->total.errors, "cpu_seconds",
-		(double)l->total.cpu_us / 1e6, "gib_seconds", (double)l->total.mib_ms / 1024 / 1000, "bytes_in",
-		(json_int_t)l->total.bytes_in, "bytes_out", (json_int_t)l->total.bytes_out, "wall_seconds",
+	json_t *o = json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:f}", "name", l->name,
+		"operations", (json_int_t)l->total.count, "errors", (json_int_t)l->total.errors,
+		"cpu_seconds", (double)l->total.cpu_us / 1e6, "gib_seconds",
+		(double)l->total.mib_ms / 1024 / 1000, "bytes_in", (json_int_t)l->total.bytes_in,
+		"bytes_out", (json_int_t)l->total.bytes_out, "wall_seconds",
 		(double)l->total.wall_us / 1e6);
 
 	(void)json_object_set_new(o, "latency_ms",
-		json_pack("{s:f, s:f, s:f}", "p50", (double)histogram_quantile(&l->latency, 500) / 1000, "p95",
+		json_pack("{s:f, s:f, s:f}", "p50",
+			(double)histogram_quantile(&l->latency, 500) / 1000, "p95",
 			(double)histogram_quantile(&l->latency, 950) / 1000, "p99",
 			(double)histogram_quantile(&l->latency, 990) / 1000));
 	(void)json_object_set_new(o, "cost", json_real((double)l->cost / 1e9));
@@ -224,10 +227,12 @@ static void usage(struct call *c)
 		if (!strcmp(by, names[i]))
 			found = i;
 	if (found < 0)
-		(void)cell_fail(&err, CELL_EINVAL, EINVAL, "?by=%.32s: session, tenant, backend, operation or all", by);
+		(void)cell_fail(&err, CELL_EINVAL, EINVAL,
+			"?by=%.32s: session, tenant, backend, operation or all", by);
 	q.by = (enum usage_by)(found < 0 ? 0 : found);
 	if (err.code || time_query(c, "since", &q.since_ns, &err) < 0 ||
-		time_query(c, "until", &q.until_ns, &err) < 0 || usage_flush(c->srv->ledger.usage, &err) < 0 ||
+		time_query(c, "until", &q.until_ns, &err) < 0 ||
+		usage_flush(c->srv->ledger.usage, &err) < 0 ||
 		usage_read(c->srv->db, &q, c->srv->prices, take_usage, list, &err) < 0) {
 		json_decref(list);
 		call_fail(c, &err);
@@ -237,10 +242,11 @@ static void usage(struct call *c)
 }
 
 const struct route api_admin_routes[] = {
-	{"POST", "/v1/tokens", TOKEN_ADMIN, .action = "token.create", .has_json = true, .handler = create_token},
+	{"POST", "/v1/tokens", TOKEN_ADMIN, .action = "token.create", .has_json = true,
+		.handler = create_token},
 	{"GET", "/v1/tokens", TOKEN_ADMIN, .handler = list_tokens},
-	{"DELETE", "/v1/tokens/{token}", TOKEN_ADMIN, .action = "token.revoke", .is_replayable = true,
-		.handler = revoke_token},
+	{"DELETE", "/v1/tokens/{token}", TOKEN_ADMIN, .action = "token.revoke",
+		.is_replayable = true, .handler = revoke_token},
 	{"GET", "/v1/audit", TOKEN_READ_ONLY, .handler = audit},
 	{"GET", "/v1/usage", TOKEN_READ_ONLY, .handler = usage},
 	{NULL},

@@ -134,7 +134,8 @@ static int run_glob(struct filework *w, struct cell_error *err)
 	bool is_cut = false;
 
 	w->answer = json_pack("{s:[]}", "entries");
-	int r = cell_file_glob(w->cell, w->path ? w->path : ".", w->pattern, (uint32_t)w->limit, take_entry, w, &is_cut, err);
+	int r = cell_file_glob(w->cell, w->path ? w->path : ".", w->pattern, (uint32_t)w->limit,
+		take_entry, w, &is_cut, err);
 	(void)json_object_set_new(w->answer, "truncated", json_boolean(is_cut || w->is_second));
 	return r < 0 ? r : 0;
 }
@@ -175,7 +176,8 @@ static void look(struct call *c, int (*run)(struct filework *w, struct cell_erro
 
 	if (!w)
 		return;
-	if (call_query_uint(c, "limit", 1000, &limit, &err) < 0 || call_query_uint(c, "depth", 1, &depth, &err) < 0) {
+	if (call_query_uint(c, "limit", 1000, &limit, &err) < 0 ||
+		call_query_uint(c, "depth", 1, &depth, &err) < 0) {
 		filework_free(w);
 		call_fail(c, &err);
 		return;
@@ -314,7 +316,8 @@ static void have_size(struct filework *w)
 
 	if (w->depth == CELL_FILE_DIRECTORY) {
 		filework_free(w);
-		call_failf(c, CELL_EINVAL, "GET .../files/list lists it, .../files/tar gives all of it",
+		call_failf(c, CELL_EINVAL,
+			"GET .../files/list lists it, .../files/tar gives all of it",
 			"'%.200s' is a directory", http_query(c->x, "path"));
 		return;
 	}
@@ -328,9 +331,10 @@ static void have_size(struct filework *w)
 	}
 	(void)http_add_header(c->x, "Accept-Ranges", "bytes");
 	if (part)
-		(void)http_add_headerf(c->x, "Content-Range", "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, from,
-			from + len - 1, size);
-	json_t *mode = json_object_get(w->answer, "mode"), *when = json_object_get(w->answer, "modified_at");
+		(void)http_add_headerf(c->x, "Content-Range",
+			"bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, from, from + len - 1, size);
+	json_t *mode = json_object_get(w->answer, "mode"),
+	       *when = json_object_get(w->answer, "modified_at");
 	(void)http_add_header(c->x, "X-Cell-Mode", json_string_value(mode));
 	(void)http_add_header(c->x, "X-Cell-Modified", json_string_value(when));
 	if (!strcmp(http_method(c->x), "HEAD") || !len) {
@@ -443,10 +447,12 @@ static void write_go(struct call *c)
 	w->mode = mode ? (uint32_t)strtoul(mode, &end, 8) : 0;
 	if (mode && (*end || w->mode > 07777)) {
 		filework_free(w);
-		call_failf(c, CELL_EINVAL, "for example ?mode=0755", "?mode=%.16s must be octal", mode);
+		call_failf(c, CELL_EINVAL, "for example ?mode=0755", "?mode=%.16s must be octal",
+			mode);
 		return;
 	}
-	w->flags = (flag(c, "append") ? CELL_WRITE_APPEND : 0u) | (flag(c, "exclusive") ? CELL_WRITE_EXCLUSIVE : 0u) |
+	w->flags = (flag(c, "append") ? CELL_WRITE_APPEND : 0u) |
+		   (flag(c, "exclusive") ? CELL_WRITE_EXCLUSIVE : 0u) |
 		   (flag(c, "parents") ? CELL_WRITE_PARENTS : 0u);
 	filework_upload(w);
 }
@@ -521,8 +527,8 @@ static int run_move(struct filework *w, struct cell_error *err)
 
 static int run_edit(struct filework *w, struct cell_error *err)
 {
-	int r = cell_file_edit(w->cell, w->path, w->old_text, w->old_len, w->new_text, w->new_len, w->is_on,
-		&w->number, err);
+	int r = cell_file_edit(w->cell, w->path, w->old_text, w->old_len, w->new_text, w->new_len,
+		w->is_on, &w->number, err);
 
 	if (r >= 0)
 		w->answer = json_pack("{s:I}", "replacements", (json_int_t)w->number);
@@ -543,8 +549,8 @@ static bool need(struct call *c, const char *name, const char **ret)
 	return false;
 }
 
-static void change(struct call *c, int (*run)(struct filework *w, struct cell_error *err), const char *path_name,
-	const char *other_name, const char *flag_name)
+static void change(struct call *c, int (*run)(struct filework *w, struct cell_error *err),
+	const char *path_name, const char *other_name, const char *flag_name)
 {
 	struct cell_error err = {0};
 	struct filework *w = filework_new(c);
@@ -621,7 +627,8 @@ static void post_edit(struct call *c)
 
 	if (!body_is(c, known) || !need(c, "path", &path))
 		return;
-	if (!json_is_string(json_object_get(c->body, "old")) || !json_is_string(json_object_get(c->body, "new")))
+	if (!json_is_string(json_object_get(c->body, "old")) ||
+		!json_is_string(json_object_get(c->body, "new")))
 		call_failf(c, CELL_EINVAL, "", "'old' and 'new' must be texts");
 	else
 		permit(c, path, edit_go);
@@ -631,11 +638,12 @@ static void post_edit(struct call *c)
 
 static int take_change(const struct cell_watch_event *e, void *user)
 {
-	static const char *const types[] = {"", "created", "modified", "removed", "moved_from", "moved_to", "overflow",
-		"ready"};
+	static const char *const types[] = {"", "created", "modified", "removed", "moved_from",
+		"moved_to", "overflow", "ready"};
 	struct filework *w = user;
 	auto_buf struct buf b = BUF_INIT(65536);
-	json_t *o = json_pack("{s:s, s:b}", "type", types[e->type], "is_directory", e->is_directory);
+	json_t *o =
+		json_pack("{s:s, s:b}", "type", types[e->type], "is_directory", e->is_directory);
 
 	if (e->path)
 		(void)json_object_set_new(o, "path", name_json(e->path));
@@ -690,24 +698,31 @@ static void get_watch(struct call *c)
 }
 
 const struct route api_file_routes[] = {
-	{"GET", "/v1/sessions/{session}/files", TOKEN_READ_ONLY, .action = "file.read", .handler = get_file},
-	{"PUT", "/v1/sessions/{session}/files", TOKEN_USER, .action = "file.write", .is_replayable = true,
-		.handler = put_file},
-	{"DELETE", "/v1/sessions/{session}/files", TOKEN_USER, .action = "file.remove", .is_replayable = true,
-		.handler = delete_file},
-	{"GET", "/v1/sessions/{session}/files/stat", TOKEN_READ_ONLY, .action = "file.stat", .handler = get_stat},
-	{"GET", "/v1/sessions/{session}/files/list", TOKEN_READ_ONLY, .action = "file.list", .handler = get_list},
-	{"GET", "/v1/sessions/{session}/files/glob", TOKEN_READ_ONLY, .action = "file.glob", .handler = get_glob},
-	{"GET", "/v1/sessions/{session}/files/grep", TOKEN_READ_ONLY, .action = "file.grep", .handler = get_grep},
-	{"GET", "/v1/sessions/{session}/files/tar", TOKEN_READ_ONLY, .action = "file.tar", .handler = get_tar},
-	{"PUT", "/v1/sessions/{session}/files/tar", TOKEN_USER, .action = "file.untar", .is_replayable = true,
-		.handler = put_tar},
-	{"GET", "/v1/sessions/{session}/files/watch", TOKEN_READ_ONLY, .action = "file.watch", .handler = get_watch},
-	{"POST", "/v1/sessions/{session}/files/mkdir", TOKEN_USER, .action = "file.mkdir", .has_json = true,
-		.is_replayable = true, .handler = post_mkdir},
-	{"POST", "/v1/sessions/{session}/files/move", TOKEN_USER, .action = "file.move", .has_json = true,
-		.is_replayable = true, .handler = post_move},
-	{"POST", "/v1/sessions/{session}/files/edit", TOKEN_USER, .action = "file.edit", .has_json = true,
-		.is_replayable = true, .handler = post_edit},
+	{"GET", "/v1/sessions/{session}/files", TOKEN_READ_ONLY, .action = "file.read",
+		.handler = get_file},
+	{"PUT", "/v1/sessions/{session}/files", TOKEN_USER, .action = "file.write",
+		.is_replayable = true, .handler = put_file},
+	{"DELETE", "/v1/sessions/{session}/files", TOKEN_USER, .action = "file.remove",
+		.is_replayable = true, .handler = delete_file},
+	{"GET", "/v1/sessions/{session}/files/stat", TOKEN_READ_ONLY, .action = "file.stat",
+		.handler = get_stat},
+	{"GET", "/v1/sessions/{session}/files/list", TOKEN_READ_ONLY, .action = "file.list",
+		.handler = get_list},
+	{"GET", "/v1/sessions/{session}/files/glob", TOKEN_READ_ONLY, .action = "file.glob",
+		.handler = get_glob},
+	{"GET", "/v1/sessions/{session}/files/grep", TOKEN_READ_ONLY, .action = "file.grep",
+		.handler = get_grep},
+	{"GET", "/v1/sessions/{session}/files/tar", TOKEN_READ_ONLY, .action = "file.tar",
+		.handler = get_tar},
+	{"PUT", "/v1/sessions/{session}/files/tar", TOKEN_USER, .action = "file.untar",
+		.is_replayable = true, .handler = put_tar},
+	{"GET", "/v1/sessions/{session}/files/watch", TOKEN_READ_ONLY, .action = "file.watch",
+		.handler = get_watch},
+	{"POST", "/v1/sessions/{session}/files/mkdir", TOKEN_USER, .action = "file.mkdir",
+		.has_json = true, .is_replayable = true, .handler = post_mkdir},
+	{"POST", "/v1/sessions/{session}/files/move", TOKEN_USER, .action = "file.move",
+		.has_json = true, .is_replayable = true, .handler = post_move},
+	{"POST", "/v1/sessions/{session}/files/edit", TOKEN_USER, .action = "file.edit",
+		.has_json = true, .is_replayable = true, .handler = post_edit},
 	{NULL},
 };

@@ -16,8 +16,9 @@ struct conduit;
 struct conduit *conduit_new(struct net_loop *l, void (*wake)(void *arg), void *arg);
 
 /* ---- the thread's side ---- */
-int conduit_put(struct conduit *c, const void *p, size_t n); /* waits for room; -EPIPE: nobody wants it */
-ssize_t conduit_get(struct conduit *c, void *p, size_t n);   /* waits; 0: the end; -ECANCELED */
+int conduit_put(struct conduit *c, const void *p,
+	size_t n); /* waits for room; -EPIPE: nobody wants it */
+ssize_t conduit_get(struct conduit *c, void *p, size_t n); /* waits; 0: the end; -ECANCELED */
 void conduit_thread_done(struct conduit *c);
 
 /* ---- the loop's side ---- */

@@ -53,7 +53,7 @@ struct exec {
 	size_t held_len;
 	int held_stream;
 	uint64_t held_offset;
-	bool owns_seat; /* an ephemeral session's: the cell ends with it */
+	bool owns_seat;			    /* an ephemeral session's: the cell ends with it */
 	struct exec *next, *prev;	    /* of the session */
 	struct exec *seat_next, *seat_prev; /* of the seat */
 };
@@ -65,8 +65,8 @@ struct exec_order {
 };
 
 /* Make its spool, then start it in the seat. A reference for the caller. CELL_EEXISTS when there is a spool of that id. */
-int exec_start(struct session *s, struct seat *seat, const struct exec_order *order, struct exec **ret,
-	struct cell_error *err);
+int exec_start(struct session *s, struct seat *seat, const struct exec_order *order,
+	struct exec **ret, struct cell_error *err);
 /* A spool that has no end yet, found at start: go on where it stands. */
 int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell_error *err);
 /* Running or ended, by id. A reference for the caller. CELL_ENOTFOUND. */
@@ -92,4 +92,5 @@ bool exec_retry(struct exec *e);
 /* {id, session, state, command, started_at, exit_code, ...}: a new reference. */
 json_t *exec_json(struct exec *e);
 /* The directory of a session's spools; made when missing. */
-int exec_directory(struct server *srv, const char *session_id, bool is_made, struct cell_error *err);
+int exec_directory(struct server *srv, const char *session_id, bool is_made,
+	struct cell_error *err);

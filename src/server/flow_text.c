@@ -13,8 +13,11 @@
 /* Length of the UTF-8 sequence at p, 0 when there is none. */
 static size_t sequence(const uint8_t *p, size_t n)
 {
-	size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-			     : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+	size_t len = p[0] < 0x80		   ? 1
+		     : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+		     : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+		     : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+						   : 0;
 
 	if (!len || len > n)
 		return 0;
@@ -95,7 +98,8 @@ json_t *flow_event_json(struct exec *e, const struct spool_event *ev, const char
 	case SPOOL_GAP:
 		*ret_type = "gap";
 		(void)json_object_set_new(o, "type", json_string("gap"));
-		(void)json_object_set_new(o, "stream", json_string(ev->stream == 1 ? "stdout" : "stderr"));
+		(void)json_object_set_new(o, "stream",
+			json_string(ev->stream == 1 ? "stdout" : "stderr"));
 		(void)json_object_set_new(o, "offset", json_integer((json_int_t)ev->offset));
 		break;
 	case SPOOL_END:

@@ -126,11 +126,13 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 	struct exec *e = s->r.exec;
 
 	if (!type) {
-		(void)cell_fail(err, CELL_EINVAL, EINVAL, "a text message must be an object with a type");
+		(void)cell_fail(err, CELL_EINVAL, EINVAL,
+			"a text message must be an object with a type");
 	} else if (!strcmp(type, "eof")) {
 		(void)exec_close_stdin(e, err);
 	} else if (!strcmp(type, "resize") && e->x) {
-		(void)cell_exec_resize(e->x, (uint16_t)json_integer_value(json_object_get(o, "rows")),
+		(void)cell_exec_resize(e->x,
+			(uint16_t)json_integer_value(json_object_get(o, "rows")),
 			(uint16_t)json_integer_value(json_object_get(o, "cols")), err);
 	} else if (!strcmp(type, "signal") && e->x && name) {
 		int number = 0;
@@ -142,9 +144,11 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 		if (number)
 			(void)cell_exec_signal(e->x, number, err);
 		else
-			(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'", name);
+			(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'",
+				name);
 	} else if (strcmp(type, "resize") && strcmp(type, "signal")) {
-		(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no message of type '%.32s'", type);
+		(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no message of type '%.32s'",
+			type);
 	}
 	if (e->seat)
 		seat_kick(e->seat);
@@ -192,8 +196,10 @@ static void on_closed(struct ws *w, unsigned code, const char *reason, void *arg
 
 void flow_socket(struct call *c, struct exec *e, uint64_t out_from, uint64_t err_from)
 {
-	static const struct ws_events events = {.message = on_message, .drain = on_drain, .closed = on_closed};
-	static const struct ws_options options = {.max_message = 1u << 20, .subprotocol = "cell.v1"};
+	static const struct ws_events events = {
+		.message = on_message, .drain = on_drain, .closed = on_closed};
+	static const struct ws_options options = {
+		.max_message = 1u << 20, .subprotocol = "cell.v1"};
 	struct quota_verdict v = quota_stream_open(c->srv->quota, c->who.tenant);
 	struct cell_error err = {0};
 	struct socket *s = calloc(1, sizeof *s);

@@ -2,36 +2,36 @@
 /* idempotency.c: see idempotency.h. */
 #include "server/idempotency.h"
 
-#include <openssl/sha.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "server/clock.h"
+#include "server/hash.h"
 
-#define KEEP_NS	     (24 * 3600 * NS_PER_S)
-#define KEPT_ANSWER  (1u << 20)
+#define KEEP_NS	    (24 * 3600 * NS_PER_S)
+#define KEPT_ANSWER (1u << 20)
 
-static const char *const migrations[] = {
-	"CREATE TABLE idempotency (tenant TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, boot TEXT NOT NULL,"
-	" status INTEGER, body BLOB, made_ns INTEGER NOT NULL, PRIMARY KEY (tenant, key)) WITHOUT ROWID;"
-	"CREATE INDEX idempotency_age ON idempotency (made_ns);",
+static const char *const migrations[] = {"CREATE TABLE idempotency (tenant TEXT NOT NULL, key TEXT "
+					 "NOT NULL, fingerprint TEXT NOT NULL, boot TEXT NOT NULL,"
+					 " status INTEGER, body BLOB, made_ns INTEGER NOT NULL, "
+					 "PRIMARY KEY (tenant, key)) WITHOUT ROWID;"
+					 "CREATE INDEX idempotency_age ON idempotency (made_ns);",
 	NULL};
 const struct db_module idempotency_module = {"idempotency", migrations};
 
 void idempotency_id(const struct call *c, char letter, const char *scope, char ret[32])
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
-	unsigned char hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 
 	if (c->is_keyed) {
 		auto_buf struct buf b = BUF_INIT(1024);
 		(void)buf_add(&b, c->who.tenant, strlen(c->who.tenant) + 1);
 		(void)buf_add(&b, scope, strlen(scope) + 1);
 		(void)buf_add(&b, c->key, strlen(c->key));
-		(void)SHA256(b.data, b.len, hash);
-	} else if (getrandom(hash, sizeof hash, 0) != (ssize_t)sizeof hash) {
+		hash_sha256(b.data, b.len, hash);
+	} else if (hash_random(hash, sizeof hash) < 0) {
 		memset(hash, 0, sizeof hash);
 	}
 	ret[0] = letter;
@@ -42,16 +42,15 @@ void idempotency_id(const struct call *c, char letter, const char *scope, char r
 
 static void fingerprint(struct call *c)
 {
-	unsigned char hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 	auto_free char *body = c->body ? json_dumps(c->body, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
 	auto_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
 
-	(void)buf_addf(&b, "%s\n%s\n%s\n%lld\n", http_method(c->x), http_raw_path(c->x), http_raw_query(c->x),
-		body ? 0LL : (long long)http_content_length(c->x));
+	(void)buf_addf(&b, "%s\n%s\n%s\n%lld\n", http_method(c->x), http_raw_path(c->x),
+		http_raw_query(c->x), body ? 0LL : (long long)http_content_length(c->x));
 	(void)buf_addz(&b, body ? body : "");
-	(void)SHA256(b.data, b.len, hash);
-	for (size_t i = 0; i < sizeof hash; i++)
-		(void)snprintf(c->fingerprint + 2 * i, 3, "%02x", hash[i]);
+	hash_sha256(b.data, b.len, hash);
+	hash_hex(hash, sizeof hash, c->fingerprint);
 }
 
 struct found {
@@ -101,8 +100,9 @@ enum idempotency_verdict idempotency_begin(struct call *c)
 	if (!c->route->is_replayable)
 		return IDEMPOTENCY_GO;
 	int r = db_each(c->srv->db, on_row, &f, &err,
-		"SELECT fingerprint, boot, status, body FROM idempotency WHERE tenant = ? AND key = ?", "ss",
-		c->who.tenant, c->key);
+		"SELECT fingerprint, boot, status, body FROM idempotency WHERE tenant = ? AND key "
+		"= ?",
+		"ss", c->who.tenant, c->key);
 	auto_free void *body = f.body;
 	if (r == 0 && f.is_there && !f.is_same)
 		return refuse(c, CELL_EEXISTS, "it was used for another request",
@@ -121,8 +121,10 @@ enum idempotency_verdict idempotency_begin(struct call *c)
 	/* new, or left by a server that died in the middle: none of these does harm when done again */
 	if (r == 0)
 		r = db_run(c->srv->db, &err,
-			"INSERT OR REPLACE INTO idempotency (tenant, key, fingerprint, boot, made_ns) VALUES (?, ?, ?, ?, ?)",
-			"ssssi", c->who.tenant, c->key, c->fingerprint, c->srv->boot_id, clock_unix_ns());
+			"INSERT OR REPLACE INTO idempotency (tenant, key, fingerprint, boot, "
+			"made_ns) VALUES (?, ?, ?, ?, ?)",
+			"ssssi", c->who.tenant, c->key, c->fingerprint, c->srv->boot_id,
+			clock_unix_ns());
 	if (r < 0) {
 		c->is_keyed = false;
 		call_fail(c, &err);
@@ -138,12 +140,13 @@ void idempotency_end(struct call *c, int status, const char *body, size_t len)
 	c->is_keyed = false;
 	/* what may go better another time is not remembered */
 	if (status >= 500 || status == 429 || status == 409 || len > KEPT_ANSWER)
-		(void)db_run(c->srv->db, NULL, "DELETE FROM idempotency WHERE tenant = ? AND key = ?", "ss",
-			c->who.tenant, c->key);
+		(void)db_run(c->srv->db, NULL,
+			"DELETE FROM idempotency WHERE tenant = ? AND key = ?", "ss", c->who.tenant,
+			c->key);
 	else
 		(void)db_run(c->srv->db, NULL,
-			"UPDATE idempotency SET status = ?, body = ? WHERE tenant = ? AND key = ?", "ibss",
-			(int64_t)status, body, len, c->who.tenant, c->key);
+			"UPDATE idempotency SET status = ?, body = ? WHERE tenant = ? AND key = ?",
+			"ibss", (int64_t)status, body, len, c->who.tenant, c->key);
 }
 
 void idempotency_sweep(struct server *srv)

@@ -75,6 +75,6 @@ void log_event(enum log_level level, const char *event, ...)
 
 void log_failure(const char *event, const struct cell_error *err, const char *about)
 {
-	log_event(LOG_WARN, event, "about", about, "code", cell_code_name(err->code), "error", err->msg,
-		"hint", err->hint[0] ? err->hint : NULL, NULL);
+	log_event(LOG_WARN, event, "about", about, "code", cell_code_name(err->code), "error",
+		err->msg, "hint", err->hint[0] ? err->hint : NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include "server/idempotency.h"
 #include "server/listen.h"
 #include "server/notify.h"
+#include "server/outbox.h"
 #include "server/post.h"
 #include "server/price.h"
 #include "server/privilege.h"
@@ -173,7 +174,7 @@ static int open_state(struct running *run, struct cell_error *err)
 {
 	struct server *srv = &run->srv;
 	const struct db_module *modules[] = {&tenant_module, &token_module, &quota_module,
-		&session_module, &schedule_module, &idempotency_module, NULL};
+		&session_module, &schedule_module, &idempotency_module, &outbox_module, NULL};
 	int r = place_find(srv->cfg, true, &srv->place, err);
 
 	if (r < 0)
@@ -248,6 +249,8 @@ static void each_second(void *arg)
 
 	if (audit_tick(srv->ledger.audit, &err) < 0)
 		log_failure("audit.failed", &err, "tick");
+	if (outbox_drain(srv->db, srv->ledger.audit, &err) < 0)
+		log_failure("audit.failed", &err, "records of other programs");
 	if (usage_flush(srv->ledger.usage, &err) < 0)
 		log_failure("usage.failed", &err, "flush");
 	if (!srv->is_leaving) {

@@ -39,13 +39,14 @@ enum {
 };
 
 struct server_settings {
-	uint64_t spool_bytes;	   /* of one command's output kept */
-	uint64_t spool_keep_ms;	   /* a finished command's */
-	uint64_t body_bytes;	   /* of a JSON request */
-	uint64_t idle_timeout_ms;  /* of a session that names none; 0: never */
-	uint64_t max_lifetime_ms;  /* of any session; 0: no bound */
-	int min_tier;		   /* weaker back ends are refused */
-	const char **host_paths;   /* directories a tenant may name as workspace or mount; NULL-terminated */
+	uint64_t spool_bytes;	  /* of one command's output kept */
+	uint64_t spool_keep_ms;	  /* a finished command's */
+	uint64_t body_bytes;	  /* of a JSON request */
+	uint64_t idle_timeout_ms; /* of a session that names none; 0: never */
+	uint64_t max_lifetime_ms; /* of any session; 0: no bound */
+	int min_tier;		  /* weaker back ends are refused */
+	const char **
+		host_paths; /* directories a tenant may name as workspace or mount; NULL-terminated */
 	bool is_auth_disabled;
 	const char *auth_token; /* of the configuration; may be NULL */
 };
@@ -53,8 +54,8 @@ struct server_settings {
 struct server {
 	struct net_loop *loop;
 	struct http_server *http;
-	struct net_pool *lives; /* making and ending cells */
-	struct net_pool *files; /* operations on files */
+	struct net_pool *lives;	  /* making and ending cells */
+	struct net_pool *files;	  /* operations on files */
 	struct net_pool *watches; /* of directories: each holds a thread while it lasts */
 	struct cell_config *cfg;
 	struct server_settings set;

@@ -102,10 +102,13 @@ static void count(struct session *s, enum session_state state)
 	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
 }
 
-void session_insert(struct session *s)
+int session_insert(struct session *s)
 {
-	session_ref(s);
 	HASH_ADD_STR(s->srv->sessions, id, s);
+	if (!table_has(s))
+		return -ENOMEM;
+	session_ref(s);
+	return 0;
 }
 
 /* What a cell takes is held by its name: those who share it hold it together. */
@@ -457,11 +460,10 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	if (r == 0 && !verdict.is_allowed)
 		r = quota_fail(&verdict, s->tenant, err);
 	if (r >= 0) {
-		session_insert(s);
-		r = session_save(s, err);
-		if (r >= 0)
-			r = schedule_save(s, err);
+		r = session_insert(s);
 		if (r < 0)
+			(void)cell_fail_errno(err, -r, "make a session");
+		else if ((r = session_save(s, err)) < 0 || (r = schedule_save(s, err)) < 0)
 			session_forget(s);
 	}
 	if (r < 0) {

@@ -11,11 +11,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 
 #include "base/error.h"
 #include "server/db.h"
 #include "server/quota.h"
+#include "server/table.h"
 #include "server/tenant.h"
 
 struct call;
@@ -148,7 +148,7 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	struct cell_config **ret, struct cell_error *err);
 /* For session_recover.c. */
 struct session *session_new(struct server *srv, const char *id);
-void session_insert(struct session *s);
+int session_insert(struct session *s); /* -ENOMEM */
 void session_forget(struct session *s);
 void session_make(struct session *s);
 int session_seat(struct session *s, struct cell *cell, struct cell_error *err);

@@ -76,9 +76,9 @@ static int on_row(const struct db_row *row, void *user)
 	struct cell_error err = {0};
 	if (schedule_read(s, &err) < 0 || schedule_load(s, &err) < 0)
 		log_failure("schedule.failed", &err, s->id);
-	session_insert(s);
+	int r = session_insert(s);
 	session_unref(s);
-	return 0;
+	return r;
 }
 
 /* ---- one session ---- */

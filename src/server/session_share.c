@@ -4,10 +4,10 @@
  * first of them and ended with the last. Each has a connection, commands and timeouts of its own. While a thread makes or ends the
  * cell for one of them, the others wait for their turn, so that none is made twice or ended under another's feet.
  */
-#include <openssl/sha.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "server/hash.h"
 #include "server/server.h"
 #include "server/session.h"
 
@@ -56,7 +56,7 @@ void session_name_cell(struct session *s)
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
 	const char *key = key_of(s->spec);
-	unsigned char hash[SHA256_DIGEST_LENGTH];
+	uint8_t hash[HASH_BYTES];
 
 	(void)snprintf(s->cell_name, sizeof s->cell_name, "%s", s->id);
 	if (!session_is_shared(s) || !key)
@@ -65,7 +65,7 @@ void session_name_cell(struct session *s)
 		1024); /* the tenant's name is part of it: nobody shares with another tenant */
 	(void)buf_add(&b, s->tenant, strlen(s->tenant) + 1);
 	(void)buf_add(&b, key, strlen(key));
-	(void)SHA256(b.data, b.len, hash);
+	hash_sha256(b.data, b.len, hash);
 	buf_done(&b);
 	s->cell_name[0] = 'w';
 	for (int i = 0; i < 24; i++)

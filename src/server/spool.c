@@ -366,9 +366,8 @@ int spool_read(struct spool *s, struct spool_cursor *c, struct spool_event *ret,
 			}
 			if (r.offset > c->want[r.stream]) { /* the guest no longer had them */
 				c->want[r.stream] = r.offset;
-				*ret = (struct spool_event){.kind = SPOOL_GAP,
-					.stream = r.stream,
-					.offset = r.offset};
+				*ret = (struct spool_event){
+					.kind = SPOOL_GAP, .stream = r.stream, .offset = r.offset};
 				return 0;
 			}
 			skip = c->want[r.stream] - r.offset;

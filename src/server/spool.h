@@ -56,7 +56,7 @@ int spool_append(struct spool *s, int stream, uint64_t offset, const void *p, si
 /* The last record. */
 int spool_finish(struct spool *s, const void *p, size_t n, struct cell_error *err);
 
-uint64_t spool_next(const struct spool *s, int stream);   /* bytes so far: where it goes on */
+uint64_t spool_next(const struct spool *s, int stream);	  /* bytes so far: where it goes on */
 uint64_t spool_oldest(const struct spool *s, int stream); /* oldest byte kept */
 bool spool_has_ended(const struct spool *s);
 uint64_t spool_bytes(const struct spool *s); /* on disk, about */

@@ -34,7 +34,8 @@ TEST(a_command_within_its_deadline_is_left_alone)
 TEST(a_command_may_clean_up_when_its_deadline_comes)
 {
 	auto_cell struct cell *c = open_cell(s);
-	auto_result struct cell_result r = run_for(c, ARGV("./probe", "term"), 300);
+	auto_result struct cell_result r =
+		run_for(c, ARGV("./probe", "term"), (uint64_t)patience(300));
 
 	ASSERT_STR(r.out, "ready\ncleaned up\n");
 	ASSERT_INT(r.exit.exit_code, 124);
@@ -45,8 +46,8 @@ TEST(a_command_deaf_to_term_is_killed)
 {
 	auto_cell struct cell *c = open_cell(s);
 	long long before = now_ms();
-	auto_result struct cell_result r =
-		run_for(c, ARGV("./probe", "stay", "300", mark(s, "deaf")), 300);
+	auto_result struct cell_result r = run_for(c,
+		ARGV("./probe", "stay", "300", mark(s, "deaf")), (uint64_t)patience(300));
 
 	ASSERT_INT(r.exit.exit_code, 124);
 	ASSERT(r.exit.timed_out);
@@ -59,8 +60,8 @@ TEST_NEEDS(a_deadline_ends_every_descendant, NEEDS(KILL_TREE))
 {
 	auto_cell struct cell *c = open_cell(s);
 	auto_talk struct talk t;
-	struct cell_exec_opts o = {
-		.argv = ARGV("./probe", "tree", mark(s, "deadline-tree")), .timeout_ms = 1500};
+	struct cell_exec_opts o = {.argv = ARGV("./probe", "tree", mark(s, "deadline-tree")),
+		.timeout_ms = (uint64_t)patience(1500)};
 
 	talk_start(&t, c, &o);
 	talk_expect(&t, "ready\n");
@@ -74,7 +75,7 @@ TEST_NEEDS(a_deadline_ends_what_went_its_own_way, NEEDS(KILL_TREE))
 {
 	auto_cell struct cell *c = open_cell(s);
 	char line[200];
-	struct cell_exec_opts o = {.shell = line, .timeout_ms = 1000};
+	struct cell_exec_opts o = {.shell = line, .timeout_ms = (uint64_t)patience(1000)};
 
 	snprintf(line, sizeof(line),
 		"(./probe stay 300 %s >/dev/null 2>&1 &); trap '' TERM; echo partial; sleep 300",

@@ -55,6 +55,14 @@ long long now_ms(void)
 	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
+long long patience(long long ms)
+{
+	const char *factor = getenv("CELL_TEST_FACTOR");
+	long n = factor ? strtol(factor, NULL, 10) : 1;
+
+	return ms * (n > 1 ? n : 1);
+}
+
 struct cell_spec suite_spec(const struct suite *s)
 {
 	return (struct cell_spec){
@@ -199,7 +207,7 @@ static bool talk_step(struct talk *t, int timeout_ms)
 
 void talk_expect(struct talk *t, const char *needle)
 {
-	long long end = now_ms() + 30000;
+	long long end = now_ms() + patience(30000);
 
 	for (;;) {
 		char *at = t->out ? strstr(t->out + t->seen, needle) : NULL;
@@ -222,7 +230,7 @@ void talk_send(struct talk *t, const char *text)
 
 struct cell_exit talk_end(struct talk *t)
 {
-	long long end = now_ms() + 60000;
+	long long end = now_ms() + patience(60000);
 
 	while (!t->is_over)
 		if (!talk_step(t, 1000) && now_ms() > end)

@@ -127,6 +127,7 @@ static const struct {
 	{CELL_CAP_LIMIT_CPUS, {.cpu_millis = 500}},
 	{CELL_CAP_LIMIT_PIDS, {.pids = 1000}},
 	{CELL_CAP_LIMIT_DISK, {.disk_bytes = 1u << 30}},
+	{CELL_CAP_LIMIT_INODES, {.inodes = 1000}},
 	{CELL_CAP_LIMIT_FILES, {.files = 1000}},
 	{CELL_CAP_LIMIT_FILE_SIZE, {.file_size_bytes = 1u << 30}},
 	{CELL_CAP_LIMIT_PROCESS_MEMORY, {.process_memory_bytes = 1u << 30}},
@@ -140,7 +141,7 @@ TEST(a_limit_that_is_not_promised_is_refused_by_name)
 		struct cell_spec spec = suite_spec(s);
 		struct cell *c = NULL;
 		spec.limits = asked[i].limits;
-		if (asked[i].cap == CELL_CAP_LIMIT_DISK)
+		if (asked[i].cap == CELL_CAP_LIMIT_DISK || asked[i].cap == CELL_CAP_LIMIT_INODES)
 			spec.workspace = NULL; /* that would be the host's disk */
 		if (s->caps & CELL_CAP_BIT(asked[i].cap)) {
 			c = open_spec(&spec);
@@ -160,7 +161,7 @@ TEST(a_limit_asked_for_with_best_effort_is_reported_when_not_enforced)
 		struct cell_spec spec = suite_spec(s);
 		spec.limits = asked[i].limits;
 		spec.limits.is_best_effort = true;
-		if (asked[i].cap == CELL_CAP_LIMIT_DISK)
+		if (asked[i].cap == CELL_CAP_LIMIT_DISK || asked[i].cap == CELL_CAP_LIMIT_INODES)
 			spec.workspace = NULL;
 		auto_cell struct cell *c = open_spec(&spec);
 		cell_caps bit = CELL_CAP_BIT(asked[i].cap);

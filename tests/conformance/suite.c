@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
+#include <grp.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -34,6 +35,10 @@ struct outcome {
 static struct suite_test *tests;
 static size_t n_tests;
 static const char *filter, *only_group, *left_out_group;
+static const char *label;	/* what this run's back end is called, NULL: by its name */
+static uid_t owner = (uid_t)-1; /* of the workspaces; -1: us */
+
+#define NOBODY 65534
 
 static int by_place(const void *a, const void *b)
 {
@@ -206,6 +211,8 @@ static void prepare(struct suite *s, size_t number)
 	if (s->caps & NEEDS(WORKSPACE)) {
 		snprintf(s->workspace, sizeof(s->workspace), "%s/ws", s->dir);
 		mkdir(s->workspace, 0755);
+		if (owner != (uid_t)-1 && chown(s->workspace, owner, owner) < 0)
+			DIE("chown '%s': %s", s->workspace, strerror(errno));
 	}
 	if (s->caps & NEEDS(ROOT_DIR)) {
 		snprintf(s->root, sizeof(s->root), "%s/root", s->dir);
@@ -218,7 +225,8 @@ static void prepare(struct suite *s, size_t number)
 /* Wait for the test, reaping what it orphans meanwhile as init would. */
 static int wait_limited(pid_t pid)
 {
-	long long limit_s = getenv("CELL_TEST_BIG") ? 3600 : 150, end = now_ms() + limit_s * 1000;
+	long long limit_s = getenv("CELL_TEST_BIG") ? 3600 : patience(150),
+		  end = now_ms() + limit_s * 1000;
 	bool is_killed = false;
 	int st = 0;
 
@@ -256,7 +264,7 @@ static int supervise(struct suite *s, const struct suite_test *t, size_t number)
 	}
 	rc = wait_limited(pid);
 	/* A test that failed did not get to its own clean-up: that is no news. */
-	litter += wait_for_silence(rc ? 500 : 8000);
+	litter += wait_for_silence(rc ? 500 : (int)patience(8000));
 	for (size_t i = 0; !rc && i < sizeof(must_be_empty) / sizeof(*must_be_empty); i++) {
 		char path[160];
 		snprintf(path, sizeof(path), "%s/%s", s->dir, must_be_empty[i]);
@@ -321,13 +329,18 @@ static void print_outcome(size_t number, const char *backend, const struct suite
 	fflush(stdout);
 }
 
+static const char *name_of(const struct suite *s)
+{
+	return label ? label : s->backend;
+}
+
 static void print_table(struct suite *suites, size_t n, const struct outcome *all)
 {
 	const char *file = "";
 
 	printf("#\n# %-64s", "");
 	for (size_t b = 0; b < n; b++)
-		printf(" %-12.12s", suites[b].backend);
+		printf(" %-12s", name_of(&suites[b]));
 	printf("\n");
 	for (size_t i = 0; i < n_tests; i++) {
 		if (strcmp(file, tests[i].file) != 0) {
@@ -370,7 +383,7 @@ static int run_all(struct suite *suites, size_t n, size_t jobs)
 			running--;
 		}
 		for (; printed < next && !all[printed].pid; printed++)
-			print_outcome(printed + 1, suites[printed / n_tests].backend,
+			print_outcome(printed + 1, name_of(&suites[printed / n_tests]),
 				&tests[printed % n_tests], &all[printed]);
 	}
 	for (size_t i = 0; i < total; i++) {
@@ -411,7 +424,7 @@ static bool add_backend(struct suite *s, const struct cell_backend_info *info)
 	s->info = *info;
 	s->caps = info->caps;
 	if (!info->is_usable) {
-		printf("# %s: left out: %s%s%s\n", s->backend, info->reason,
+		printf("# %s: left out: %s%s%s\n", name_of(s), info->reason,
 			info->fix[0] ? "; what would help: " : "", info->fix);
 		return false;
 	}
@@ -466,10 +479,24 @@ static void make_base(struct suite *suites, size_t n)
 	}
 }
 
+static void become_nobody(void)
+{
+	if (geteuid() != 0) {
+		printf("1..0 # SKIP only root can become another user\n");
+		exit(0);
+	}
+	/* dumpable: as a program that was started by that user is */
+	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+		setresuid(NOBODY, NOBODY, NOBODY) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
+		DIE("become an ordinary user: %s", strerror(errno));
+}
+
 static void usage(FILE *f)
 {
 	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list]\n"
-		   "                   [--group NAME] [--without NAME] [PART OF A NAME]\n"
+		   "                   [--group NAME] [--without NAME] [--label TEXT]\n"
+		   "                   [--user] [--owner UID] [PART OF A NAME]\n"
+		   "--user: as an ordinary user. --owner: whose workspaces are, for root.\n"
 		   "Without --backend: every back end that is usable here and runs commands.\n"
 		   "A group is a file: --group big is what is in big_test.c.\n"
 		   "CELL_TEST_BIG=1 adds the transfers of 2 and 10 GiB.\n");
@@ -480,11 +507,12 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"backend", required_argument, NULL, 'b'},
 		{"group", required_argument, NULL, 'g'}, {"without", required_argument, NULL, 'w'},
 		{"jobs", required_argument, NULL, 'j'}, {"list", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'}, {0}};
+		{"label", required_argument, NULL, 'L'}, {"user", no_argument, NULL, 'u'},
+		{"owner", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
 	static struct suite suites[MAX_BACKENDS];
 	const char *names[MAX_BACKENDS];
 	size_t n_names = 0, n, jobs = 3;
-	bool is_list = false;
+	bool is_list = false, is_user = false;
 	int o;
 
 	while ((o = getopt_long(argc, argv, "b:g:w:j:lh", options, NULL)) != -1) {
@@ -498,6 +526,12 @@ int main(int argc, char **argv)
 			left_out_group = optarg;
 		else if (o == 'l')
 			is_list = true;
+		else if (o == 'L')
+			label = optarg;
+		else if (o == 'u')
+			is_user = true;
+		else if (o == 'o')
+			owner = (uid_t)strtoul(optarg, NULL, 10);
 		else
 			return usage(o == 'h' ? stdout : stderr), o == 'h' ? 0 : 2;
 	}
@@ -508,6 +542,8 @@ int main(int argc, char **argv)
 	if (is_list)
 		return 0;
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	if (is_user)
+		become_nobody();
 	n = choose(suites, names, n_names);
 	if (!n || !n_tests) {
 		printf("1..0 # SKIP nothing to run\n");

@@ -128,7 +128,7 @@ void suite_check_failure(const char *file, int line, const char *what, unsigned 
 /* Poll until it is true; fails after a generous while. Not for measuring time. */
 #define WAIT_FOR(e)                                             \
 	do {                                                    \
-		long long end_ = now_ms() + 20000;              \
+		long long end_ = now_ms() + patience(20000);    \
 		while (!(e)) {                                  \
 			if (now_ms() > end_)                    \
 				DIE("never came true: %s", #e); \
@@ -136,6 +136,8 @@ void suite_check_failure(const char *file, int line, const char *what, unsigned 
 		}                                               \
 	} while (0)
 long long now_ms(void);
+/* A time that something must be done in: longer on slow machines (CELL_TEST_FACTOR=N). */
+long long patience(long long ms);
 
 /* Opening. The spec has the back end, and the workspace and root tree where it takes them. */
 struct cell_spec suite_spec(const struct suite *s);

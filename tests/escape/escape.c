@@ -2,6 +2,7 @@
 /*
  * escape.c: runs every attempt outside of a cell, where it has to succeed, and inside a jail, where it
  * must not: as root, and once more as an ordinary user. Needs root for the former and for the controls.
+ * `escape ATTEMPT [OWNER]`: whose root's workspaces are; where there are no idmapped mounts, not root's.
  */
 #include "escape.h"
 
@@ -225,7 +226,10 @@ static int control(const struct trial *t)
 
 struct cell *escape_open(const char *workspace, const struct cell_limits *limits)
 {
-	struct cell_spec spec = {.backend = "jail", .workspace = workspace, .timeout_ms = 20000};
+	struct cell_spec spec = {.backend = "jail",
+		.workspace = workspace,
+		.timeout_ms = 20000,
+		.seccomp = getenv("CELL_ESCAPE_SECCOMP")};
 	struct cell_error err = {0};
 	struct cell *c = NULL;
 
@@ -346,7 +350,7 @@ static void own_address(char *ret, size_t size, unsigned number)
 	(void)snprintf(ret, size, "%s:%u", text, number);
 }
 
-static void set_the_scene(const char *program)
+static void set_the_scene(const char *program, uid_t owner)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
@@ -360,7 +364,7 @@ static void set_the_scene(const char *program)
 	if (fd < 0 || write(fd, "CELL-ESCAPE-CANARY\n", 19) != 19)
 		die(canary);
 	close(fd);
-	make_place(0, program, 0);
+	make_place(0, program, owner);
 	make_place(1, program, 65534);
 	(void)snprintf(sock, sizeof sock, "%s/sock", scratch);
 	memcpy(un.sun_path, sock, strlen(sock));
@@ -406,6 +410,7 @@ static void run_all(const char *mode, int which)
 	for (size_t i = 0; i < N_TRIALS; i++)
 		inside(mode, place[which], i);
 	escape_neighbours(mode, place[which]);
+	escape_parked(mode, place[which]);
 	escape_leftovers(mode, place[which]);
 }
 
@@ -425,7 +430,7 @@ int main(int argc, char **argv)
 	}
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("1..%zu\n", 2 * (N_TRIALS + ESCAPE_MORE));
-	set_the_scene(argv[1]);
+	set_the_scene(argv[1], argc > 2 ? (uid_t)strtoul(argv[2], NULL, 10) : 0);
 	pid_t standing_by = start_bystander();
 	for (size_t i = 0; i < N_TRIALS; i++)
 		controls[i] = control(&trials[i]);

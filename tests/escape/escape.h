@@ -2,6 +2,7 @@
 /* escape.h: between the parts of the runner. */
 #pragma once
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "cell/cell.h"
 
@@ -10,6 +11,10 @@ void escape_result(bool is_ok, const char *mode, const char *name, const char *s
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 struct cell *escape_open(const char *workspace, const struct cell_limits *limits);
 
-#define ESCAPE_MORE 5 /* results of the two below, for each mode */
+#define ESCAPE_MORE 10 /* results of the three below, for each mode */
 void escape_neighbours(const char *mode, const char *workspace);
 void escape_leftovers(const char *mode, const char *workspace);
+void escape_parked(const char *mode, const char *workspace);
+
+/* The launcher this process has started; 0: none. */
+pid_t escape_launcher_of(pid_t owner);

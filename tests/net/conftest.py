@@ -19,6 +19,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parent.parent.parent
 BUILDS = {"asan": TOP / "build-asan", "plain": TOP / "build"}
+if other := os.environ.get("CELL_TEST_NET_BUILD"):  # by hand, as with -Db_sanitize=thread
+    BUILDS = {"other": TOP / other}
 WAIT_S = 30  # for what must happen; never what is measured
 
 

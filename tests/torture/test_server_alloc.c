@@ -136,8 +136,9 @@ static int use_office(struct office *o, struct cell_error *err)
 
 	int r = details ? ledger_result(&l, &e, err)
 			: cell_fail(err, CELL_ENOSPACE, ENOMEM, "details");
-	/* Reading JSON is left out: jansson 2.14 itself writes through NULL when its buffer
-	 * cannot grow. */
+	/* Reading JSON is left out: with one allocation failing in it, json_loads() of jansson was
+	 * seen to write outside its memory (in lex_scan). So outbox_drain, usage_recover and the
+	 * guard's answer are not covered here. */
 	if (r == 0)
 		r = outbox_put(o->db, &e, err);
 	if (r == 0)

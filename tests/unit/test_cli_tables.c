@@ -41,7 +41,8 @@ static int check_option(const struct cli_option *o, void *user)
 	for (const char *p = o->name; *p; p++)
 		ASSERT(islower((unsigned char)*p) || *p == '-');
 	CHECK_(len && o->help[len - 1] != '.', "help of --%s ends with a full stop", o->name);
-	CHECK_(!o->choices || (o->kind == CLI_CHOICE && o->arg), "choices of --%s", o->name);
+	CHECK_(!o->choices || ((o->kind == CLI_CHOICE || o->kind == CLI_FILE) && o->arg),
+		"choices of --%s", o->name);
 	CHECK_(o->kind != CLI_CHOICE || o->choices, "--%s has no choices", o->name);
 	CHECK_(!o->key || o->arg || o->fixed, "--%s sets %s to nothing", o->name, o->key);
 	return 0;
@@ -117,7 +118,8 @@ static const char *value_for(const struct cli_option *o)
 	} values[] = {{"backend", "local"}, {"name", "web"}, {"mount", "/tmp:/data:ro"},
 		{"env", "A=1"}, {"timeout", "1s"}, {"memory", "512m"}, {"disk", "1g"},
 		{"file-size", "1g"}, {"process-memory", "1g"}, {"cpu-time", "10"}, {"label", "a=b"},
-		{"allow", "example.org"}, {"need", "exec"}, {"limits", "true"}};
+		{"allow", "example.org"}, {"need", "exec"}, {"limits", "true"},
+		{"net-private", "10.1.2.0/24:443"}, {"dns", "9.9.9.9"}};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		if (!strcmp(values[i].name, o->name))

@@ -470,6 +470,39 @@ TEST(flags_for_the_network_override_and_contradict_as_one_would_think)
 	cell_config_free(cfg);
 }
 
+TEST(destinations_belong_to_an_open_network)
+{
+	struct cell_config *cfg = config_of("network: {mode: open, private: [10.1.2.0/24, "
+					    "'[fd00::1]:443'], dns: [9.9.9.9]}\n");
+	const struct cell_spec *s = spec_from(cfg);
+	ASSERT_NUM(s->network, CELL_NETWORK_OPEN);
+	ASSERT_STR(s->network_private[0], "10.1.2.0/24");
+	ASSERT_STR(s->network_private[1], "[fd00::1]:443");
+	ASSERT(!s->network_private[2]);
+	ASSERT_STR(s->network_dns[0], "9.9.9.9");
+	/* another mode from a stronger layer leaves nothing of them */
+	set(cfg, "network", "none", "--network");
+	ASSERT(!spec_from(cfg)->network_private);
+	ASSERT(!spec_from(cfg)->network_dns);
+	cell_config_free(cfg);
+
+	refuses("network: {private: [10.1.2.3]}\n",
+		"cell.yaml:1:20: 'network.private' is of use with an open network only",
+		"set network.mode: open (--network open)");
+	refuses("network: {mode: none, private: [10.1.2.3]}\n",
+		"cell.yaml:1:23: 'network.private' contradicts 'network.mode: none': without a "
+		"network nothing is reached",
+		NULL);
+	refuses("network: {mode: open, private: [10.1.2.3/24]}\n",
+		"cell.yaml:1:33: 'network.private' takes an address or range such as 10.1.2.0/24, "
+		"10.1.2.3:5432 or [fd00::1]:443, not '10.1.2.3/24'",
+		NULL);
+	refuses("network: {mode: open, dns: [example.org]}\n",
+		"cell.yaml:1:29: 'network.dns' takes an address such as 192.0.2.1 or 2001:db8::1, "
+		"not 'example.org'",
+		NULL);
+}
+
 static char *dump(struct cell_config *cfg, enum cell_config_format format, bool with_origin)
 {
 	char *text = NULL;

@@ -47,7 +47,8 @@ static void add_type(struct buf *out, const struct config_key *key)
 	else if (key->type == KEY_ENUMS)
 		ASSERT_OK(buf_addz(out, "list of "));
 	else if (key->type != KEY_ENUM)
-		ASSERT_OK(buf_addz(out, key_types[key->type].noun));
+		ASSERT_OK(buf_addf(out, "%s%s", key_types[key->type].noun,
+			key->values ? ", or " : ""));
 	if (key->values && strcmp(key->path, "needs") != 0)
 		add_words(out, key);
 	add_range(out, key);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cgroup.h"
+#include "launcher/launcher.h"
 #include "test.h"
+
+struct host host;
 
 TEST(cgroup_mounts_are_recognised)
 {

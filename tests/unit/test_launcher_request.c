@@ -125,6 +125,7 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 	REFUSED(head()->n_texts++);
 	REFUSED(head()->flags |= 1u << 31);
 	REFUSED(head()->reserved = 1);
+	REFUSED(head()->n_rules = 1);
 	REFUSED(head()->n_layers = 4);
 	REFUSED(head()->n_layers = LAUNCHER_MAX_LAYERS + 1);
 	REFUSED(head()->slot = LAUNCHER_MAX_SLOTS);
@@ -133,6 +134,93 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 	REFUSED(head()->cpu_millis = UINT32_MAX);
 	REFUSED(head()->pids = UINT32_MAX);
 	REFUSED(head()->io_weight = 10001);
+	REFUSED(head()->cpu_weight = 10001);
+	REFUSED(head()->reserve_bytes = UINT64_MAX);
+	REFUSED((head()->flags &= ~(uint32_t)LAUNCHER_DEDICATED, head()->n_cpus = 1));
+	REFUSED((head()->flags |= LAUNCHER_DEDICATED, head()->n_cpus = 0));
+	REFUSED((head()->flags |= LAUNCHER_DEDICATED, head()->n_cpus = 1025));
+}
+
+static int pack_rule(struct launcher_rule r, uint32_t flags, const char *resolv)
+{
+	struct launcher_request rq = {.head = {.op = LAUNCHER_CREATE, .flags = flags},
+		.texts = {[LAUNCHER_TEXT_RESOLV] = resolv},
+		.control_fd = 10,
+		.stream_fd = 11,
+		.guest_fd = 12,
+		.hold_fd = -1,
+		.workspace_fd = -1,
+		.filter_fd = -1,
+		.scratch_fd = -1,
+		.slots_fd = -1,
+		.rules = {r},
+		.n_rules = r.family ? 1 : 0};
+	const char *why;
+
+	len = (size_t)ASSERT_OK(launcher_pack(&rq, buf, fds, &n_fds));
+	return parse(&why);
+}
+
+#define NAMED4(bits, ...)                    \
+	((struct launcher_rule){.family = 4, \
+		.kind = LAUNCHER_RULE_NAMED, \
+		.prefix = (bits),            \
+		.addr = {__VA_ARGS__}})
+#define NAMED6(bits, ...)                    \
+	((struct launcher_rule){.family = 6, \
+		.kind = LAUNCHER_RULE_NAMED, \
+		.prefix = (bits),            \
+		.addr = {__VA_ARGS__}})
+
+TEST(private_destinations_may_be_named)
+{
+	ASSERT_OK(pack_rule(NAMED4(24, 10, 1, 2), LAUNCHER_NET_OPEN, "nameserver 10.1.2.3\n"));
+	ASSERT_OK(pack_rule(NAMED4(32, 169, 254, 169, 254), LAUNCHER_NET_OPEN, ""));
+	ASSERT_OK(pack_rule(NAMED6(8, 0xfd), LAUNCHER_NET_OPEN, ""));
+	ASSERT_OK(pack_rule((struct launcher_rule){.family = 4,
+				    .kind = LAUNCHER_RULE_OWN,
+				    .prefix = 32,
+				    .addr = {127, 0, 0, 1}},
+		LAUNCHER_NET_OPEN, ""));
+	/* not without a network */
+	ASSERT_ERR(pack_rule(NAMED4(24, 10, 1, 2), 0, ""), -EPROTO);
+	ASSERT_ERR(pack_rule((struct launcher_rule){0}, 0, "nameserver 10.1.2.3\n"), -EPROTO);
+}
+
+TEST(the_hosts_loopback_can_be_named_in_no_way)
+{
+	const struct launcher_rule never[] = {NAMED4(32, 127, 0, 0, 1), NAMED4(8, 127),
+		NAMED4(0, 0), NAMED4(1, 0), NAMED4(32, 0), NAMED4(2, 64), NAMED4(16, 169, 254),
+		NAMED4(8, 169), NAMED4(31, 169, 254, 169, 254), NAMED4(4, 224),
+		NAMED4(32, 255, 255, 255, 255), NAMED6(128, [15] = 1), NAMED6(128, 0), NAMED6(0, 0),
+		NAMED6(1, 0), NAMED6(128, [10] = 0xff, 0xff, 127, 0, 0, 1),
+		NAMED6(96, [10] = 0xff, 0xff), NAMED6(10, 0xfe, 0x80), NAMED6(8, 0xff),
+		NAMED6(7, 0xfe)};
+
+	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+		CHECK_(pack_rule(never[i], LAUNCHER_NET_OPEN, "") == -EPROTO, "%zu is taken", i);
+}
+
+TEST(a_rule_that_is_malformed_is_refused)
+{
+	struct launcher_rule r = NAMED4(24, 10, 1, 2);
+
+	r.prefix = 33;
+	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
+	r = NAMED4(24, 10, 1, 2, 3);
+	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
+	r = NAMED4(24, 10, 1, 2);
+	r.family = 5;
+	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
+	r = NAMED4(24, 10, 1, 2);
+	r.kind = 3;
+	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
+	r = NAMED4(24, 10, 1, 2);
+	r.reserved2 = 1;
+	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
+	r = NAMED4(24, 10, 1, 2);
+	r.addr[15] = 1;
+	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
 }
 
 TEST(an_fd_is_named_exactly_once)

@@ -161,3 +161,41 @@ TEST(a_link_in_place_of_a_lock_is_not_followed)
 	ASSERT_EQ(f.sys_errno, ELOOP);
 	clean();
 }
+
+/* A group as far as killing goes: what is written into cgroup.kill stays there. */
+static int make_group(void)
+{
+	ASSERT_EQ(mkdirat(host.slots_fd, "groups", 0700), 0);
+	host.cgroups.v2.fd = openat(host.slots_fd, "groups", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	host.cgroups.has_kill = true;
+	ASSERT_EQ(mkdirat(host.cgroups.v2.fd, "0", 0700), 0);
+	int fd = openat(host.cgroups.v2.fd, "0/cgroup.kill", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT(fd >= 0);
+	return fd;
+}
+
+TEST(who_removes_a_cell_kills_under_its_name_alone)
+{
+	struct failure f = {0};
+	char text[4];
+
+	prepare();
+	int kills = make_group();
+	int held = openat(host.slots_fd, "0", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0);
+	/* the number has gone to another cell since it was asked whose it is */
+	ASSERT_EQ(write(held, "cell-guest:new", 14), 14);
+	ASSERT(!slot_adopt(0, "cell-guest:old", &f));
+	ASSERT_EQ(f.step, 0);
+	ASSERT_EQ(pread(kills, text, sizeof text, 0), 0);
+	/* the control: under its own name it is killed */
+	close(held);
+	struct slot *s = slot_adopt(0, "cell-guest:new", &f);
+	ASSERT(s);
+	ASSERT_EQ(pread(kills, text, sizeof text, 0), 1);
+	close(kills);
+	ASSERT_EQ(unlinkat(host.cgroups.v2.fd, "0/cgroup.kill", 0), 0);
+	slot_free(s);
+	ASSERT_EQ(unlinkat(host.slots_fd, "groups", AT_REMOVEDIR), 0);
+	clean();
+}

@@ -233,5 +233,3 @@ TEST(a_full_disk_adds_nothing_and_can_be_tried_again)
 	spool_free(s);
 	close(dir);
 }
-
-

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "core/store.h"
+#include "core/store_spare.h"
 #include "scratch.h"
 
 TEST(names_are_checked)
@@ -227,4 +228,48 @@ TEST(names_come_sorted_and_strangers_are_passed_over)
 	ASSERT_STR(names[1], "b");
 	ASSERT(!names[2]);
 	cell_store_names_free(&names);
+}
+
+TEST(a_kept_directory_serves_the_next_cell_and_nobody_elses)
+{
+	auto_store struct cell_store s = CELL_STORE_INIT;
+	auto_slot struct cell_slot slot = CELL_SLOT_INIT, kept = CELL_SLOT_INIT;
+	struct stat was, is;
+
+	scratch_make();
+	ASSERT_OK(cell_store_open(&s, true, NULL));
+	for (int i = 0; i < 100 && slot.fd < 0; i++) { /* the first few are not kept */
+		ASSERT_OK(cell_store_create(&s, "a", &slot, NULL));
+		ASSERT(fstat(slot.fd, &was) == 0);
+		if (cell_spare_keep(&s, "a", &slot))
+			break;
+		ASSERT_OK(cell_store_remove(&s, "a", &slot, NULL));
+		cell_slot_done(&slot);
+	}
+	ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 1);
+	cell_store_sweep(&s); /* ours, and we live */
+	ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 1);
+	ASSERT(cell_spare_take(&s, &kept));
+	ASSERT(!cell_spare_take(&s, &slot));
+	ASSERT_OK(cell_spare_reveal(&s, "b", &kept));
+	ASSERT(fstat(kept.fd, &is) == 0 && is.st_ino == was.st_ino);
+	ASSERT(access(scratch_path("state/cells/b/lock"), F_OK) == 0);
+	/* a file of the cell in it: never for another */
+	scratch_write(scratch_path("state/cells/b/left"), "x");
+	ASSERT(!cell_spare_keep(&s, "b", &kept));
+	ASSERT(unlink(scratch_path("state/cells/b/left")) == 0);
+	ASSERT(cell_spare_keep(&s, "b", &kept));
+	ASSERT_EQ(kept.fd, -1);
+}
+
+TEST(a_directory_kept_by_the_dead_is_swept)
+{
+	auto_store struct cell_store s = CELL_STORE_INIT;
+
+	scratch_make();
+	ASSERT_OK(cell_store_open(&s, true, NULL));
+	ASSERT(mkdir(scratch_path("state/cells/.next-12"), 0700) == 0);
+	scratch_write(scratch_path("state/cells/.next-12/lock"), "");
+	cell_store_sweep(&s);
+	ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 0);
 }

@@ -14,7 +14,7 @@
 #include "core/guest_process.h"
 #include "core/process.h"
 
-#define HELLO_TIMEOUT_MS 10000
+#define HELLO_TIMEOUT_MS 30000
 
 static struct {
 	pthread_mutex_t lock;
@@ -248,4 +248,22 @@ int jail_client_send(struct launcher_request *rq, struct cell_error *err)
 		(void)cell_fail(err, CELL_EBACKEND, -r, "ask the launcher");
 	(void)pthread_mutex_unlock(&launcher.lock);
 	return r < 0 ? r : steal_fd(ours);
+}
+
+int jail_client_userns(struct cell_error *err)
+{
+	char path[48];
+
+	(void)pthread_mutex_lock(&launcher.lock);
+	(void)snprintf(path, sizeof path, "/proc/%d/ns/user", (int)launcher.pid);
+	(void)pthread_mutex_unlock(&launcher.lock);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? cell_fail_errno(err, errno, "find the launcher's user namespace") : fd;
+}
+
+int jail_client_image(struct cell_error *err)
+{
+	auto_fd int slots = open_slots(err);
+
+	return slots < 0 ? slots : cell_launcher_image(slots, err);
 }

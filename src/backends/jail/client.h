@@ -15,6 +15,11 @@ int jail_client_send(struct launcher_request *rq, struct cell_error *err);
 int jail_client_receive(int control_fd, int timeout_ms, struct launcher_reply *ret, int *ret_fd,
 	struct cell_error *err);
 
+/* The launcher's user namespace, which owns every cell's network without root; an fd. */
+int jail_client_userns(struct cell_error *err);
+/* Its program, to be started under another name. */
+int jail_client_image(struct cell_error *err);
+
 /* ---- explain.c ---- */
 
 /* Turn FAILED into an error with what would help. Returns the negative errno. */

@@ -85,6 +85,31 @@ static bool explain_userns(int e, char *reason, char *fix)
 	return true;
 }
 
+static void explain_network(const struct launcher_reply *r, char *fix)
+{
+	int e = r->sys_errno;
+	bool is_missing = e == ENOENT || e == EOPNOTSUPP || e == EPROTONOSUPPORT ||
+			  e == EAFNOSUPPORT || e == EPFNOSUPPORT;
+
+	if (r->step == LAUNCHER_STEP_NET_FORWARD)
+		set(fix, "let cells through: iptables -I FORWARD -i cell-+ -j ACCEPT; iptables -I "
+			 "FORWARD -o cell-+ -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT "
+			 "(Docker: DOCKER-USER instead of FORWARD)");
+	else if (e == EADDRNOTAVAIL)
+		set(fix, "free a part of 198.18.0.0/15, 100.92.0.0/14 or 10.229.0.0/16 of routes");
+	else if (r->step == LAUNCHER_STEP_NET_LINK && is_missing)
+		set(fix, "as root: modprobe veth");
+	else if (r->step == LAUNCHER_STEP_NET_HOST && is_missing)
+		set(fix, "as root: modprobe -a nf_tables nft_fib_inet nft_ct nft_masq; the kernel "
+			 "needs CONFIG_NF_TABLES_INET, NFT_FIB_INET, NFT_CT and NFT_MASQ");
+	else if (is_missing)
+		set(fix, "as root: modprobe nf_tables; the kernel needs CONFIG_NF_TABLES_INET: "
+			 "without a filter no network is opened");
+	else if (e == EPERM || e == EACCES)
+		set(fix, "the network of this machine or container may not be changed: give it "
+			 "CAP_NET_ADMIN, or use --network none");
+}
+
 void jail_explain_parts(const struct launcher_reply *r, char reason[240], char fix[240])
 {
 	int e = r->sys_errno;
@@ -120,12 +145,44 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 				 "FUSE): use one "
 				 "on ext4, xfs, btrfs or tmpfs, or run Cell as the directory's "
 				 "owner");
+		else if (e == EXDEV)
+			set(fix, "unmount what is hidden there under another mount, name a "
+				 "directory further down, or use Linux 5.12");
 		else if (e == EROFS || e == EACCES || e == ENOENT)
 			set(fix, "choose a target below a directory that the image does not have, "
 				 "such as /data");
 		break;
+	case LAUNCHER_STEP_CPUS:
+		if (e == EAGAIN)
+			set(fix, "destroy a cell with CPUs of its own, ask for fewer (--cpus), or "
+				 "use --resources burstable");
+		break;
+	case LAUNCHER_STEP_RESERVE:
+		if (e == ENOMEM)
+			set(fix, "most of the machine's memory is reserved already: ask for less "
+				 "(--memory), or destroy a cell that has some");
+		break;
+	case LAUNCHER_STEP_DISK:
+		if (e == ENOENT || e == EACCES || e == EPERM || e == ENXIO)
+			set(fix, "loop devices are needed: as root `modprobe loop`, in a container "
+				 "give it /dev/loop-control and /dev/loop*; or use --scratch "
+				 "memory");
+		else if (e == ENODEV)
+			set(fix,
+				"the kernel has no ext4: `modprobe ext4`, or use --scratch memory");
+		break;
+	case LAUNCHER_STEP_OWNER:
+		set(fix, "give it to an ordinary user (chown), mount it read-only, or leave it "
+			 "out: root's files can be given to a cell from Linux 5.12 on");
+		break;
 	case LAUNCHER_STEP_OVERLAY:
 		set(fix, "overlays in user namespaces need Linux 5.11, idmapped ones 5.19");
+		break;
+	case LAUNCHER_STEP_NET_FILTER:
+	case LAUNCHER_STEP_NET_HOST:
+	case LAUNCHER_STEP_NET_LINK:
+	case LAUNCHER_STEP_NET_FORWARD:
+		explain_network(r, fix);
 		break;
 	case LAUNCHER_STEP_EXEC:
 		if (e == EACCES)
@@ -146,8 +203,10 @@ static enum cell_code code_of(const struct launcher_reply *r)
 	case LAUNCHER_STEP_REQUEST:
 		return CELL_EINTERNAL;
 	case LAUNCHER_STEP_SLOT:
+	case LAUNCHER_STEP_CPUS:
 		return r->sys_errno == EAGAIN ? CELL_ELIMIT : CELL_EBACKEND;
 	case LAUNCHER_STEP_CGROUP:
+	case LAUNCHER_STEP_OWNER:
 	case LAUNCHER_STEP_WORKSPACE:
 		return r->sys_errno == EINVAL || r->sys_errno == EOPNOTSUPP ? CELL_ENOTSUP
 									    : CELL_EBACKEND;

@@ -11,7 +11,11 @@
 #include <sys/sysmacros.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/disk.h"
+#include "backends/jail/filter.h"
+#include "backends/jail/net.h"
 #include "backends/jail/probe.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/backend.h"
@@ -21,6 +25,7 @@
 #define CREATE_TIMEOUT_MS 30000
 #define END_TIMEOUT_MS	  30000
 #define MOUNTS_MAX	  LAUNCHER_MAX_MOUNTS
+#define DEFAULT_DISK	  (UINT64_C(1) << 30) /* as in memory */
 
 struct jail_state {
 	bool is_open;
@@ -32,6 +37,7 @@ struct plan {
 	struct cell *c;
 	struct launcher_request rq;
 	struct cell_image image;
+	struct jail_net net;
 	int n_opened, opened[LAUNCHER_MAX_FDS];
 };
 
@@ -99,7 +105,16 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 	struct launcher_head *h = &p->rq.head;
 
 	h->memory_bytes = l->memory_bytes;
-	h->cpu_millis = l->cpu_millis;
+	if (spec->resources == CELL_RESOURCES_BURSTABLE) {
+		uint32_t weight = l->cpu_millis / 10;
+		h->cpu_weight = weight < 1 ? 1 : weight > 10000 ? 10000 : weight;
+	} else if (spec->resources == CELL_RESOURCES_DEDICATED) {
+		h->flags |= LAUNCHER_DEDICATED;
+		h->n_cpus = (uint16_t)(l->cpu_millis / 1000 > 1024 ? 1024 : l->cpu_millis / 1000);
+		h->reserve_bytes = l->memory_bytes;
+	} else {
+		h->cpu_millis = l->cpu_millis;
+	}
 	h->pids = l->pids;
 	h->files = l->files;
 	h->file_size_bytes = l->file_size_bytes;
@@ -115,18 +130,20 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 			(unsigned long long)l->memory_bytes);
 		return cell_error_hint(err, r, "give at least 1m; most programs want 16m and more");
 	}
-	if (l->disk_bytes && spec->workspace) {
+	if ((l->disk_bytes || l->inodes) && spec->workspace) {
 		if (!l->is_best_effort) {
 			int r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.disk: what is written to the workspace '%s' goes to the "
-				"host's disk, "
-				"uncounted",
-				spec->workspace);
+				"limits.%s: what is written to the workspace '%s' goes to the "
+				"host's disk, uncounted",
+				l->disk_bytes ? "disk" : "inodes", spec->workspace);
 			return cell_error_hint(err, r,
 				"leave the workspace out (a private one counts), or use --limits "
 				"best-effort to limit the rest");
 		}
-		cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+		if (l->disk_bytes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+		if (l->inodes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_INODES);
 	}
 	if (l->cpu_millis && l->cpu_millis < 10) {
 		int r = cell_fail(err, CELL_EINVAL, 0,
@@ -134,6 +151,31 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 		return cell_error_hint(err, r, "give at least 0.01");
 	}
 	return 0;
+}
+
+static int note_words(struct cell *c, const char *key, char *const *words, struct cell_error *err)
+{
+	auto_buf struct buf text = BUF_INIT(64 * 1024);
+
+	for (size_t i = 0; words && words[i]; i++)
+		if (buf_addf(&text, "%s%s", i ? " " : "", words[i]) < 0)
+			break; /* told for information only */
+	return text.len ? cell_note_set(c, key, buf_str(&text), err) : 0;
+}
+
+/* What an image would run, and as whom, is for whoever looks at the cell: commands are the caller's, and
+ * there is one user. */
+static int note_image(struct cell *c, const struct cell_image *image, struct cell_error *err)
+{
+	int r = *image->digest ? cell_note_set(c, "image", image->digest, err) : 0;
+
+	if (r == 0)
+		r = note_words(c, "image_entrypoint", image->entrypoint, err);
+	if (r == 0)
+		r = note_words(c, "image_cmd", image->cmd, err);
+	if (r == 0 && image->user && *image->user)
+		r = cell_note_set(c, "image_user", image->user, err);
+	return r;
 }
 
 /* A root tree or an image by name; "host" is what there is without either. */
@@ -168,6 +210,63 @@ static int plan_image(struct plan *p, const struct cell_spec *spec, struct cell_
 		p->rq.layers[p->rq.n_layers++] = fd;
 	}
 	p->rq.hold_fd = p->image.hold_fd;
+	r = cell_take_defaults(p->c, spec, (const char *const *)p->image.env, p->image.cwd, err);
+	if (r == 0)
+		r = note_image(p->c, &p->image, err);
+	return r;
+}
+
+static int plan_filter(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	if (!spec->seccomp)
+		return 0;
+	if (jail_filter_is_builtin(spec->seccomp)) {
+		p->rq.texts[LAUNCHER_TEXT_PROFILE] = spec->seccomp;
+		return 0;
+	}
+	int fd = jail_filter_compile(spec->seccomp, err);
+	if (fd < 0)
+		return fd;
+	p->rq.filter_fd = p->opened[p->n_opened++] = fd;
+	return 0;
+}
+
+/* With root an image of that size; without, a directory, which has none. */
+static int plan_scratch(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
+{
+	const struct cell_limits *l = &spec->limits;
+	struct launcher_reply hello;
+	int fd;
+
+	p->rq.head.inodes = l->inodes;
+	if (spec->scratch != CELL_SCRATCH_DISK)
+		return 0;
+	int r = jail_client_hello(&hello, err);
+	if (r < 0)
+		return r;
+	if (hello.can & LAUNCHER_IS_ROOTFUL) {
+		fd = jail_disk_make_image(cell_directory_fd(p->c),
+			l->disk_bytes ? l->disk_bytes : DEFAULT_DISK, l->inodes, err);
+		p->rq.head.flags |= LAUNCHER_DISK_ON_IMAGE;
+	} else {
+		if ((l->disk_bytes || l->inodes) && !l->is_best_effort) {
+			r = cell_fail(err, CELL_ENOTSUP, 0,
+				"limits.%s: without root, scratch space on disk is a directory of "
+				"yours and has no size of its own",
+				l->disk_bytes ? "disk" : "inodes");
+			return cell_error_hint(err, r,
+				"use --scratch memory, run as root, or leave the limit out (or use "
+				"--limits best-effort)");
+		}
+		if (l->disk_bytes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+		if (l->inodes)
+			cell_degrade(p->c, CELL_CAP_LIMIT_INODES);
+		fd = jail_disk_make_directory(cell_directory_fd(p->c), "scratch", err);
+	}
+	if (fd < 0)
+		return fd;
+	p->rq.scratch_fd = p->opened[p->n_opened++] = fd;
 	return 0;
 }
 
@@ -198,12 +297,51 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 		}
 	}
 	r = plan_mounts(p, spec, err);
+	if (r == 0 && spec->network == CELL_NETWORK_OPEN)
+		r = jail_net_plan(spec, &p->rq, &p->net, err);
+	if (r == 0)
+		r = plan_filter(p, spec, err);
+	if (r == 0)
+		r = plan_scratch(p, spec, err);
 	return r < 0 ? r : plan_limits(p, spec, err);
 }
 
 static struct jail_state *state_of(struct cell *c)
 {
 	return cell_state(c);
+}
+
+/* The namespaces are there and closed: open them. */
+static int connect_network(const struct plan *p, int control_fd, const struct launcher_reply *reply,
+	int pidfd, struct cell_error *err)
+{
+	int r = jail_net_carry(&p->net, reply->pid, pidfd, err);
+
+	if (r == 0 && send(control_fd, (char[]){LAUNCHER_GO}, 1, MSG_NOSIGNAL) != 1)
+		r = cell_fail_errno(err, errno, "let the cell begin");
+	return r;
+}
+
+/* With best effort the launcher leaves out what it cannot do, and says what it did. */
+static void note_unenforced(struct plan *p, uint32_t enforced)
+{
+	const struct launcher_head *h = &p->rq.head;
+	const struct {
+		bool is_asked;
+		uint32_t bit;
+		enum cell_cap cap;
+	} limits[] = {
+		{h->memory_bytes, LAUNCHER_CAN_MEMORY, CELL_CAP_LIMIT_MEMORY},
+		{h->cpu_millis || h->cpu_weight, LAUNCHER_CAN_CPU, CELL_CAP_LIMIT_CPUS},
+		{h->pids, LAUNCHER_CAN_PIDS, CELL_CAP_LIMIT_PIDS},
+		{h->io_weight, LAUNCHER_CAN_IO, CELL_CAP_LIMIT_IO},
+		{h->n_cpus, LAUNCHER_CAN_CPUSET, CELL_CAP_DEDICATED},
+		{h->reserve_bytes, LAUNCHER_CAN_RESERVE, CELL_CAP_RESERVED_MEMORY},
+	};
+
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+		if (limits[i].is_asked && !(enforced & limits[i].bit))
+			cell_degrade(p->c, limits[i].cap);
 }
 
 /* guest_options.start: by the launcher. */
@@ -226,8 +364,19 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 	int r = jail_client_receive(control, CREATE_TIMEOUT_MS, &reply, ret_pidfd, err);
 	if (r < 0)
 		return r;
+	if (reply.answer == LAUNCHER_NETWORK) {
+		auto_fd int pidfd = *ret_pidfd;
+
+		*ret_pidfd = -1;
+		r = connect_network(p, control, &reply, pidfd, err);
+		if (r == 0)
+			r = jail_client_receive(control, CREATE_TIMEOUT_MS, &reply, ret_pidfd, err);
+		if (r < 0)
+			return r;
+	}
 	if (reply.answer != LAUNCHER_READY)
 		return jail_explain(&reply, err);
+	note_unenforced(p, reply.can);
 	*ret_pid = reply.pid;
 	s->control_fd = steal_fd(control);
 	s->is_open = true;
@@ -347,7 +496,9 @@ const struct cell_backend cell_backend_jail = {
 		CAP(HIDE_PROCESSES) | CAP(SYSCALL_FILTER) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
 		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
-		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE),
+		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE) |
+		CAP(NET_OPEN) | CAP(NET_PRIVATE) | CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) |
+		CAP(SCRATCH_DISK) | CAP(DEDICATED) | CAP(RESERVED_MEMORY),
 	.state_size = sizeof(struct jail_state),
 	.probe = jail_probe,
 	.walls = jail_walls,

@@ -2,6 +2,7 @@
 /*
  * probe.c: does the jail hold here? Nothing is concluded from version numbers: the launcher is started
  * and makes a cell up to the step before the guest would run. What that cell could not have is a lack.
+ * Whoever makes a real cell next is spared the rehearsal.
  */
 #include "backends/jail/probe.h"
 
@@ -10,25 +11,30 @@
 #include <unistd.h>
 
 #include "backends/jail/client.h"
+#include "backends/jail/disk.h"
+#include "backends/jail/net.h"
 #include "backends/jail/settings.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
-#define TRIAL_TIMEOUT_MS 10000
+#define TRIAL_TIMEOUT_MS 30000
 
 static struct {
 	pthread_mutex_t lock;
 	pid_t pid; /* who looked, as whom: another must look for itself; 0: nobody yet */
 	uid_t uid;
-	bool is_usable;
+	bool is_usable, is_tried;
 	uint32_t can;
 	struct launcher_reply hello;
 	char reason[240], fix[240];
+	bool has_tried_network;
+	char net_reason[240], net_fix[240]; /* empty: it can be had */
 } found = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int try_cell(struct launcher_reply *ret, struct cell_error *err)
+static int try_cell(uint32_t flags, struct launcher_reply *ret, struct cell_error *err)
 {
-	struct launcher_request rq = {.head = {.op = LAUNCHER_CREATE, .flags = LAUNCHER_TRIAL},
+	struct launcher_request rq = {
+		.head = {.op = LAUNCHER_CREATE, .flags = LAUNCHER_TRIAL | flags},
 		.stream_fd = -1,
 		.guest_fd = -1,
 		.hold_fd = -1,
@@ -41,19 +47,24 @@ static int try_cell(struct launcher_reply *ret, struct cell_error *err)
 			   : jail_client_receive(control, TRIAL_TIMEOUT_MS, ret, NULL, err);
 }
 
-static void look(void)
+static void look(bool is_hasty)
 {
 	struct launcher_reply hello = {0}, trial = {0};
 	struct cell_error err = {0};
 	int r = jail_client_hello(&hello, &err);
 
 	found.hello = hello;
-	if (r == 0)
-		r = try_cell(&trial, &err);
+	if (r == 0 && !is_hasty)
+		r = try_cell(0, &trial, &err);
+	found.has_tried_network = false;
 	found.pid = getpid();
 	found.uid = geteuid();
-	found.is_usable = r == 0 && trial.answer == LAUNCHER_READY;
-	found.can = hello.can | (trial.can & LAUNCHER_CAN_FULL_PROC);
+	found.is_tried = r < 0 || !is_hasty;
+	found.is_usable = r == 0 && (is_hasty || trial.answer == LAUNCHER_READY);
+	/* what only a trial shows is taken for granted until it fails */
+	found.can = hello.can |
+		    (is_hasty ? LAUNCHER_CAN_OVERLAY
+			      : trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	found.hello.can = found.can;
 	if (found.is_usable)
 		return;
@@ -64,6 +75,38 @@ static void look(void)
 	else {
 		(void)snprintf(found.reason, sizeof found.reason, "%.239s", err.msg);
 		(void)snprintf(found.fix, sizeof found.fix, "%.239s", err.hint);
+	}
+}
+
+/* The filter, the rules of the host and a pair of interfaces, all in a namespace of its own. */
+static void try_network(void)
+{
+	struct launcher_reply trial = {0};
+	struct cell_error err = {0};
+
+	found.has_tried_network = true;
+	found.net_reason[0] = found.net_fix[0] = '\0';
+	if (try_cell(LAUNCHER_NET_OPEN, &trial, &err) == 0 && trial.answer == LAUNCHER_READY)
+		return;
+	if (trial.answer == LAUNCHER_FAILED) {
+		jail_explain_parts(&trial, found.net_reason, found.net_fix);
+	} else {
+		(void)snprintf(found.net_reason, sizeof found.net_reason, "%.239s", err.msg);
+		(void)snprintf(found.net_fix, sizeof found.net_fix, "%.239s", err.hint);
+	}
+}
+
+static void lack_network(struct cell_probe *p)
+{
+	const char *fix = "", *lack = found.can & LAUNCHER_IS_ROOTFUL ? NULL : jail_net_lack(&fix);
+
+	if (!lack && found.has_tried_network && found.net_reason[0]) {
+		lack = found.net_reason;
+		fix = found.net_fix;
+	}
+	if (lack) {
+		cell_probe_lack(p, CELL_CAP_NET_OPEN, lack, fix);
+		cell_probe_lack(p, CELL_CAP_NET_PRIVATE, lack, fix);
 	}
 }
 
@@ -94,8 +137,10 @@ void jail_probe(struct cell_probe *p)
 		CELL_CAP_ROOT_DIR, CELL_CAP_ROOT_TAR, CELL_CAP_IMAGE};
 
 	(void)pthread_mutex_lock(&found.lock);
-	if (found.pid != getpid() || found.uid != geteuid())
-		look();
+	if (found.pid != getpid() || found.uid != geteuid() || (!found.is_tried && !p->is_hasty))
+		look(p->is_hasty);
+	if (found.is_usable && p->is_thorough && !found.has_tried_network)
+		try_network();
 	(void)pthread_mutex_unlock(&found.lock);
 	if (!found.is_usable) {
 		cell_probe_refuse(p, found.reason, found.fix);
@@ -109,8 +154,20 @@ void jail_probe(struct cell_probe *p)
 		cell_probe_lack(p, CELL_CAP_LIMIT_IO,
 			"no cgroup with I/O weights: no disk here has a scheduler that knows them",
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
+	lack_network(p);
+	lack_limit(p, LAUNCHER_CAN_CPUSET, CELL_CAP_DEDICATED, "cpuset");
+	if (!(found.can & LAUNCHER_CAN_RESERVE))
+		cell_probe_lack(p, CELL_CAP_RESERVED_MEMORY,
+			"memory can be reserved only by root, with the memory controller of "
+			"cgroup v2",
+			"boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or leave "
+			"limits.memory out: the CPUs can be had");
+	char missing[200];
+	if ((found.can & LAUNCHER_IS_ROOTFUL) && !jail_disk_has_images(missing))
+		cell_probe_lack(p, CELL_CAP_SCRATCH_DISK, missing, "or use --scratch memory");
 	if (!(found.can & LAUNCHER_CAN_OVERLAY))
 		for (size_t i = 0; i < sizeof images / sizeof *images; i++)
-			cell_probe_lack(p, images[i], "the kernel has no overlayfs",
-				"as root: modprobe overlay");
+			cell_probe_lack(p, images[i],
+				"no overlay can be mounted in a user namespace here",
+				"use Linux 5.11 or later; as root: modprobe overlay");
 }

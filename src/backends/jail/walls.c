@@ -77,15 +77,20 @@ static void tell_files(struct teller *t)
 			"move_mount); nosuid, nodev");
 	else
 		tell(t, &(struct cell_wall){.name = "files",
-				.how = "own mount namespace; root assembled by mount(2); nosuid, "
-				       "nodev",
-				.better = "a root assembled by descriptors: no path is looked up "
-					  "twice",
+				.how = "own mount namespace; root assembled by mount(2) on "
+				       "descriptors; nosuid, nodev",
+				.better = "cells begin faster, and root may give them any files",
 				.fix = "use Linux 5.12 or later, or allow open_tree, move_mount "
 				       "and "
 				       "mount_setattr in the container's seccomp profile"});
 	if (can(t, LAUNCHER_CAN_IDMAP))
 		tell_given(t, "workspace", "idmapped: files keep their owner on the host");
+	else if (can(t, LAUNCHER_IS_ROOTFUL))
+		tell(t, &(struct cell_wall){.name = "workspace",
+				.how = "the cell has its owner's id outside; root's only read-only",
+				.better = "idmapped mounts: root's files, and an id of its own",
+				.fix = "use Linux 5.12 or later, or allow mount_setattr in the "
+				       "container's seccomp profile"});
 	else
 		tell(t, &(struct cell_wall){.name = "workspace",
 				.how = "files in it are yours, inside and outside",
@@ -97,7 +102,7 @@ static void tell_files(struct teller *t)
 		tell(t, &(struct cell_wall){.name = "images",
 				.how = "only the host's own programs",
 				.better = "root trees and images",
-				.fix = "as root: modprobe overlay",
+				.fix = "use Linux 5.11 or later; as root: modprobe overlay",
 				.is_weak = true});
 }
 

@@ -174,15 +174,17 @@ static int append_items(struct node *below, struct node *above, struct cell_erro
 	return 0;
 }
 
-/* The list of a weaker layer says nothing any more once a stronger one chose another mode. */
-static void forget_allow_list(struct cell_config *cfg, const struct layer *l)
+/* The list of a weaker layer says nothing any more once a stronger one chose another mode than that
+ * which it belongs to. */
+static void forget_list(struct cell_config *cfg, const struct layer *l, const char *list,
+	const char *word)
 {
 	const struct node *mode = config_value(l->values, "network.mode");
-	struct node **below = slot_of(cfg->values, "network.allow");
+	struct node **below = slot_of(cfg->values, list);
 
-	if (!mode || config_value(l->values, "network.allow") || !*below)
+	if (!mode || config_value(l->values, list) || !*below)
 		return;
-	if (mode->kind == NODE_STRING && !strcmp(mode->text, "allow"))
+	if (mode->kind == NODE_STRING && !strcmp(mode->text, word))
 		return;
 	/* Two flags that contradict each other are for check.c to refuse. */
 	if (mode->source->kind == SOURCE_SET && (*below)->source->kind == SOURCE_SET)
@@ -193,7 +195,9 @@ static void forget_allow_list(struct cell_config *cfg, const struct layer *l)
 
 static int merge(struct cell_config *cfg, struct layer *l, bool is_additive)
 {
-	forget_allow_list(cfg, l);
+	forget_list(cfg, l, "network.allow", "allow");
+	forget_list(cfg, l, "network.private", "open");
+	forget_list(cfg, l, "network.dns", "open");
 	for (size_t i = 0; i < config_keys_count; i++) {
 		struct node *above = l->values[i], **below = &cfg->values[i];
 		enum key_type type = config_keys[i].type;

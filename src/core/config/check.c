@@ -16,6 +16,11 @@ static const struct conflict {
 } conflicts[] = {
 	{"network.allow", NULL, "network.mode", "none", "without a network nothing can be allowed"},
 	{"network.allow", NULL, "network.mode", "open", "an open network needs no list"},
+	{"network.private", NULL, "network.mode", "none", "without a network nothing is reached"},
+	{"network.private", NULL, "network.mode", "allow",
+		"name them in network.allow, or open the network"},
+	{"network.dns", NULL, "network.mode", "none", "without a network no resolver is reached"},
+	{"network.dns", NULL, "network.mode", "allow", "names are looked up outside of the cell"},
 	{"auth_token", NULL, "auth_disabled", "true",
 		"a token is of no use without authentication"},
 	{"sandbox.capabilities", "networking", "network.mode", "none",
@@ -218,6 +223,20 @@ static int check_allow_list(struct node *const *values, struct cell_error *err)
 		"list domains in network.allow, or choose none");
 }
 
+/* They are exceptions to an open network: nobody gets one by naming them. */
+static int check_open_network(struct node *const *values, struct cell_error *err)
+{
+	const struct node *n = config_value(values, "network.private");
+
+	if (!is_set(n))
+		n = config_value(values, "network.dns");
+	if (!is_set(n) || has_word(config_value(values, "network.mode"), "open"))
+		return 0;
+	return cell_error_hint(err,
+		node_fail(err, n, "'%s' is of use with an open network only", n->key),
+		"set network.mode: open (--network open)");
+}
+
 int config_check(struct node *const *values, bool is_layer, struct cell_error *err)
 {
 	int r = check_conflicts(values, err);
@@ -228,6 +247,8 @@ int config_check(struct node *const *values, bool is_layer, struct cell_error *e
 		r = check_foreign_keys(values, err);
 	if (r == 0 && !is_layer)
 		r = check_allow_list(values, err);
+	if (r == 0 && !is_layer)
+		r = check_open_network(values, err);
 	if (r == 0)
 		r = check_backend(values, "", config_value(values, "backend"), err);
 	if (r == 0)

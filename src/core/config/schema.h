@@ -35,9 +35,11 @@ enum key_type {
 enum text_form {
 	TEXT_ANY,
 	TEXT_CELL_NAME,
-	TEXT_LABEL,  /* a DNS label */
-	TEXT_DOMAIN, /* example.org, *.example.org, example.org:443 */
-	TEXT_REPO,   /* owner/name or a URL */
+	TEXT_LABEL,	  /* a DNS label */
+	TEXT_DOMAIN,	  /* example.org, *.example.org, example.org:443 */
+	TEXT_REPO,	  /* owner/name or a URL */
+	TEXT_DESTINATION, /* 10.1.2.0/24, 10.1.2.3:5432, [fd00::1]:443 */
+	TEXT_ADDRESS,	  /* 10.1.2.3, fd00::1 */
 };
 
 /* Where a value goes in struct cell_spec. */
@@ -57,7 +59,8 @@ enum spec_kind {
 struct config_key {
 	const char *path; /* canonical: "limits.memory" */
 	enum key_type type;
-	const char *values; /* enums: "none=off|open", the first spelling of each is canonical */
+	const char *values; /* enums: "none=off|open", the first spelling of each is canonical;
+			       paths: words that are none */
 	int base;	    /* enums: the number of the first */
 	enum text_form form;
 	const char *prefix;   /* each text begins with it */

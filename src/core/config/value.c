@@ -9,6 +9,7 @@
 
 #include "core/config/units.h"
 #include "core/config/value_list.h"
+#include "core/destination.h"
 
 #define CPUS_MAX UINT64_C(1000000000000) /* far beyond any key's range, far from overflow */
 
@@ -111,6 +112,17 @@ static const char *form_problem(enum text_form form, const char *s)
 				    : "a domain such as example.org, *.example.org or host:443";
 	case TEXT_REPO:
 		return is_repo(s) ? NULL : "owner/name or a URL";
+	case TEXT_DESTINATION: {
+		struct cell_destination d;
+		return cell_destination_parse(s, &d) == 0
+			       ? NULL
+			       : "an address or range such as 10.1.2.0/24, 10.1.2.3:5432 or "
+				 "[fd00::1]:443";
+	}
+	case TEXT_ADDRESS:
+		return cell_destination_is_address(s)
+			       ? NULL
+			       : "an address such as 192.0.2.1 or 2001:db8::1";
 	case TEXT_ANY:
 		break;
 	}
@@ -183,6 +195,11 @@ static int read_path(const struct value_context *c, struct node *n, struct cell_
 	int r = value_check_text(c, n, err);
 	if (r < 0)
 		return r;
+	int word = c->key->values ? enum_find(c->key->values, n->text) : -1;
+	if (word >= 0) {
+		char buf[QUOTE_MAX];
+		return set_text(n, enum_word(c->key->values, word, buf), err);
+	}
 	r = value_resolve_path(n->source, n->text, &full);
 	if (r == -ENOMEM)
 		return config_no_memory(err);

@@ -7,7 +7,7 @@
 
 #include "launcher/seccomp/rules.h"
 
-static const char *const profiles[] = {"default", "strict", "debug"};
+static const char *const profiles[] = {"default", "strict", "debug", "floor"};
 static const struct {
 	const char *name;
 	uint32_t arch;

@@ -27,6 +27,7 @@ static const struct {
 	{"default", PROGRAM(x86_64_default), PROGRAM(aarch64_default)},
 	{"strict", PROGRAM(x86_64_strict), PROGRAM(aarch64_strict)},
 	{"debug", PROGRAM(x86_64_debug), PROGRAM(aarch64_debug)},
+	{"floor", PROGRAM(x86_64_floor), PROGRAM(aarch64_floor)},
 };
 
 const struct sock_fprog *seccomp_profile_for(const char *name, uint32_t arch)

@@ -43,6 +43,11 @@ static const char *const missing[] = {
 	"listmount", "listns", /* name mounts and namespaces that are not the cell's */
 	"lsm_get_self_attr", "lsm_set_self_attr", "lsm_list_modules"};
 
+/* What even a filter of the user's own does not open, see `floor`: roads to the host itself, and what
+ * would lead around the floor. */
+static const char *const never[] = {"openat2", "io_uring_setup", "io_uring_enter",
+	"io_uring_register", "add_key", "keyctl", "request_key"};
+
 /* Calls that need privileges. They would fail anyway; this way the kernel's code is not reached. */
 static const char *const denied[] = {"mount", "umount2", "pivot_root", "chroot", "mount_setattr",
 	"move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick",
@@ -112,6 +117,8 @@ enum profiles {
 	IN_DEBUG = 4,
 	LOOSE = IN_DEFAULT | IN_DEBUG,
 	ALL = LOOSE | IN_STRICT,
+	IN_FLOOR = 8,
+	ALWAYS = ALL | IN_FLOOR,
 };
 
 struct arg_rule {
@@ -142,16 +149,16 @@ struct arg_rule {
 
 #define IS_TMPFILE 020000000u /* of O_TMPFILE, without O_DIRECTORY */
 /* A mode in argument a with either bit. */
-#define SET_ID(name, a)                                           \
-	{name, ALL, DENY, {MASKED(a, S_ISUID, S_ISUID)}, 1},      \
-	{                                                         \
-		name, ALL, DENY, {MASKED(a, S_ISGID, S_ISGID)}, 1 \
+#define SET_ID(name, a)                                              \
+	{name, ALWAYS, DENY, {MASKED(a, S_ISUID, S_ISUID)}, 1},      \
+	{                                                            \
+		name, ALWAYS, DENY, {MASKED(a, S_ISGID, S_ISGID)}, 1 \
 	}
 /* Only with this flag in argument a is there a mode, in the next one. */
-#define CREATE_SET_ID(name, a, flag)                                                           \
-	{name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISUID, S_ISUID)}, 2},      \
-	{                                                                                      \
-		name, ALL, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISGID, S_ISGID)}, 2 \
+#define CREATE_SET_ID(name, a, flag)                                                              \
+	{name, ALWAYS, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISUID, S_ISUID)}, 2},      \
+	{                                                                                         \
+		name, ALWAYS, DENY, {MASKED(a, flag, flag), MASKED((a) + 1, S_ISGID, S_ISGID)}, 2 \
 	}
 
 /* Rules of one call in the order they are tried. */
@@ -182,16 +189,18 @@ static const struct arg_rule arg_rules[] = {
 	{"socket", ALL, SCF_ERRNO(EPROTONOSUPPORT), {IS_INET}, 1},
 	{"socket", LOOSE, ALLOW, {IS(0, AF_NETLINK), IS(2, NETLINK_RT)}, 2},
 	{"socket", ALL, SCF_ERRNO(EAFNOSUPPORT), {{0}}, 0},
+	{"socket", IN_FLOOR, SCF_ERRNO(EAFNOSUPPORT), {IS(0, AF_VSOCK)}, 1},
+	{"socket", IN_FLOOR, ALLOW, {{0}}, 0},
 	{"socketpair", ALL, ALLOW, {IS(0, AF_UNIX)}, 1},
 	{"socketpair", ALL, SCF_ERRNO(EAFNOSUPPORT), {{0}}, 0},
 
 	/* TIOCSTI and TIOCLINUX type into the terminal for whoever reads it next; TIOCCONS takes the
 	 * console's output; TIOCSETD loads line disciplines (n_hdlc, n_gsm). */
-	{"ioctl", ALL, DENY, {IS(1, 0x5412)}, 1},
-	{"ioctl", ALL, DENY, {IS(1, 0x541c)}, 1},
-	{"ioctl", ALL, DENY, {IS(1, 0x541d)}, 1},
-	{"ioctl", ALL, DENY, {IS(1, 0x5423)}, 1},
-	{"ioctl", ALL, ALLOW, {{0}}, 0},
+	{"ioctl", ALWAYS, DENY, {IS(1, 0x5412)}, 1},
+	{"ioctl", ALWAYS, DENY, {IS(1, 0x541c)}, 1},
+	{"ioctl", ALWAYS, DENY, {IS(1, 0x541d)}, 1},
+	{"ioctl", ALWAYS, DENY, {IS(1, 0x5423)}, 1},
+	{"ioctl", ALWAYS, ALLOW, {{0}}, 0},
 
 	{"personality", ALL, ALLOW, {IS(0, 0)}, 1},
 	{"personality", ALL, ALLOW, {IS(0, ASKS_ONLY)}, 1},
@@ -219,10 +228,10 @@ static const struct arg_rule arg_rules[] = {
 	/* Files, fifos and sockets: no device. */
 	{"mknod", IN_STRICT, DENY, {MASKED(1, S_IFMT, S_IFCHR)}, 1},
 	{"mknod", IN_STRICT, DENY, {MASKED(1, S_IFMT, S_IFBLK)}, 1},
-	{"mknod", ALL, ALLOW, {{0}}, 0},
+	{"mknod", ALWAYS, ALLOW, {{0}}, 0},
 	{"mknodat", IN_STRICT, DENY, {MASKED(2, S_IFMT, S_IFCHR)}, 1},
 	{"mknodat", IN_STRICT, DENY, {MASKED(2, S_IFMT, S_IFBLK)}, 1},
-	{"mknodat", ALL, ALLOW, {{0}}, 0},
+	{"mknodat", ALWAYS, ALLOW, {{0}}, 0},
 };
 /* clang-format on */
 
@@ -277,6 +286,7 @@ int seccomp_rules_build(const char *profile, uint32_t arch, struct scf *f)
 	unsigned p = strcmp(profile, "default") == 0  ? IN_DEFAULT
 		     : strcmp(profile, "strict") == 0 ? IN_STRICT
 		     : strcmp(profile, "debug") == 0  ? IN_DEBUG
+		     : strcmp(profile, "floor") == 0  ? IN_FLOOR
 						      : 0;
 	*f = (struct scf){0};
 	if (!p)
@@ -289,6 +299,10 @@ int seccomp_rules_build(const char *profile, uint32_t arch, struct scf *f)
 		r = ADD_ALL(f, strict, ALLOW);
 		if (r == 0)
 			r = ADD_ALL(f, strict_invalid, SCF_ERRNO(EINVAL));
+	}
+	if (p == IN_FLOOR) {
+		r = ADD_ALL(f, never, NONE);
+		return r < 0 ? r : add_arg_rules(f, p);
 	}
 	if (r == 0)
 		r = ADD_ALL(f, missing, NONE);

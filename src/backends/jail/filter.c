@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filter.c: see filter.h. The file is read and compiled here, with the client's rights and outside of
+ * the launcher: no parser of foreign bytes runs with privileges.
+ */
+#include "backends/jail/filter.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/syscalls.h"
+#include "core/seccomp_json.h"
+
+bool jail_filter_is_builtin(const char *name)
+{
+	static const char *const names[] = {"default", "strict", "debug", NULL};
+
+	for (size_t i = 0; names[i]; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+static int read_whole(const char *path, struct buf *ret, struct cell_error *err)
+{
+	struct stat st;
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0) {
+		int r = cell_fail_errno(err, errno, "syscall filter '%s'", path);
+		return cell_error_hint(err, r,
+			"name a built-in profile (default, strict, debug) or a file in Docker's "
+			"JSON format");
+	}
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return cell_fail(err, CELL_EINVAL, 0, "syscall filter '%s' is no file", path);
+	for (;;) {
+		int r = buf_reserve(ret, 4096);
+		ssize_t n = r < 0 ? 0 : read(fd, ret->data + ret->len, ret->cap - ret->len - 1);
+
+		if (r == -ENOMEM)
+			return cell_fail_errno(err, ENOMEM, "read the syscall filter '%s'", path);
+		if (r < 0 || ret->len > SECCOMP_JSON_MAX_BYTES)
+			return cell_fail(err, CELL_EINVAL, EFBIG,
+				"syscall filter '%s' has more than %u bytes", path,
+				SECCOMP_JSON_MAX_BYTES);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return cell_fail_errno(err, errno, "read the syscall filter '%s'", path);
+		if (n == 0)
+			return 0;
+		ret->len += (size_t)n;
+	}
+}
+
+/* What the program says of a call whose arguments are all 0. Its instructions are our compiler's. */
+static uint32_t verdict(const struct sock_fprog *p, int nr)
+{
+	const struct seccomp_data d = {.nr = nr, .arch = SYSCALL_ARCH_NATIVE};
+	uint32_t a = 0;
+
+	for (size_t pc = 0; pc < p->len; pc++) {
+		const struct sock_filter *s = &p->filter[pc];
+
+		switch (s->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			if (s->k > sizeof d - sizeof a)
+				return SECCOMP_RET_KILL_PROCESS;
+			memcpy(&a, (const char *)&d + s->k, sizeof a);
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= s->k;
+			break;
+		case BPF_JMP | BPF_JA:
+			pc += s->k;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			pc += a == s->k ? s->jt : s->jf;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			pc += a >= s->k ? s->jt : s->jf;
+			break;
+		case BPF_JMP | BPF_JGT | BPF_K:
+			pc += a > s->k ? s->jt : s->jf;
+			break;
+		case BPF_RET | BPF_K:
+			return s->k;
+		default:
+			return SECCOMP_RET_KILL_PROCESS;
+		}
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
+/* Without these the guest cannot even say that it cannot run. */
+static int check_livable(const struct sock_fprog *p, const char *path, struct cell_error *err)
+{
+	static const char *const vital[] = {"read", "write", "close", "mmap", "munmap", "brk",
+		"fcntl", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "execve", "execveat",
+		"exit_group", "getpid", "openat", "pipe2", "prctl", "recvfrom", "sendto", "sendmsg",
+		"socketpair", "signalfd4", "epoll_create1", "epoll_ctl", "epoll_pwait", "wait4",
+		NULL};
+
+	for (size_t i = 0; vital[i]; i++) {
+		uint32_t v = verdict(p, syscall_number(SYSCALL_ARCH_NATIVE, vital[i]));
+
+		if (v == SECCOMP_RET_ALLOW || v == SECCOMP_RET_LOG)
+			continue;
+		int r = cell_fail(err, CELL_EINVAL, 0,
+			"syscall filter '%s' refuses '%s', which the guest cannot do without", path,
+			vital[i]);
+		return cell_error_hint(err, r,
+			"allow it; or begin with Docker's own profile and take away from that");
+	}
+	return 0;
+}
+
+int jail_filter_compile(const char *path, struct cell_error *err)
+{
+	auto_buf struct buf text = BUF_INIT(SECCOMP_JSON_MAX_BYTES + 16384);
+	struct sock_fprog program = {0};
+	int r = read_whole(path, &text, err);
+
+	if (r < 0)
+		return r;
+	r = seccomp_from_json(buf_str(&text), text.len, &program, err);
+	if (r < 0)
+		return cell_error_prefix(err, r, "syscall filter '%s'", path);
+	auto_free struct sock_filter *instructions = program.filter;
+	r = check_livable(&program, path, err);
+	if (r < 0)
+		return r;
+	size_t size = program.len * sizeof *instructions;
+	auto_fd int fd = memfd_create("cell-filter", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, instructions, size) != (ssize_t)size)
+		return cell_fail_errno(err, errno, "hand over the syscall filter '%s'", path);
+	return steal_fd(fd);
+}
