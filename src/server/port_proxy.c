@@ -23,7 +23,6 @@
 
 #define WAITING_MAX (1u << 20)
 #define HEAD_MAX    (48u * 1024)
-#define ANSWER_MS   60000 /* to the answer's head; the program may take its time, not for ever */
 #define CHUNK_HEAD  20
 
 struct proxy {
@@ -328,7 +327,7 @@ static void gone(struct http_exchange *x, void *arg)
 static void too_late(void *arg)
 {
 	failf(arg, CELL_ETIMEOUT, "the program is busy or stuck: see what it does",
-		"no answer within a minute");
+		"no answer in time");
 }
 
 /* The server leaves. A request is let finish; a raw connection has no end of its own. */
@@ -415,7 +414,8 @@ void port_proxy(struct call *c, unsigned port)
 	http_on_gone(c->x, gone, p);
 	http_on_drain(c->x, drained, p);
 	http_on_drain_server(c->x, leaving, p);
-	net_timer_start(p->timer, ANSWER_MS, 0);
+	if (c->srv->set.port_timeout_ms)
+		net_timer_start(p->timer, c->srv->set.port_timeout_ms, 0);
 	seat_add_lane(c->session->seat, &p->lane);
 	if (port_is_asked_to_upgrade(c->x))
 		p->is_input_over = true; /* nothing follows the head before the 101 */

@@ -77,6 +77,7 @@ static void read_settings(struct server *srv)
 	srv->set = (struct server_settings){
 		.spool_bytes = setting_number(cfg, "server.spool.bytes", 64u << 20),
 		.spool_keep_ms = setting_number(cfg, "server.spool.keep", 24u * 3600 * 1000),
+		.port_timeout_ms = setting_number(cfg, "server.port_timeout", 60u * 1000),
 		.body_bytes = setting_number(cfg, "server.max_body", 16u << 20),
 		.idle_timeout_ms = setting_number(cfg, "server.idle_timeout", 30u * 60 * 1000),
 		.max_lifetime_ms = setting_number(cfg, "server.max_lifetime", 0),

@@ -356,7 +356,8 @@ void session_sweep(struct server *srv)
 		}
 		if (s->expires_ns && now >= s->expires_ns)
 			session_end(s, "its time is over", NULL, NULL);
-		else if (s->idle_timeout_ms && !s->execs && idle_ms > (int64_t)s->idle_timeout_ms)
+		else if (s->idle_timeout_ms && !s->execs && !(s->seat && s->seat->lanes) &&
+			 idle_ms > (int64_t)s->idle_timeout_ms)
 			session_end(s, "idle", NULL, NULL);
 		else if (turn % 60 == 0)
 			drop_old_spools(s, now);

@@ -28,6 +28,8 @@ def serve(s):
     def say(x): f.write(x); f.flush()
     if target == "/mute":
         return
+    if target == "/stuck":
+        threading.Event().wait()
     if target == "/garbage":
         say(b"NOT HTTP AT ALL\r\n\r\n"); return
     if target == "/both":
@@ -307,3 +309,29 @@ def test_policy_and_audit_know_of_it(make_server):
     records = server.client().get("/v1/audit", action="port.connect").lines
     assert {r["kind"] for r in records} == {"intent", "result"}, records
     assert "no-ports" in json.dumps(records)
+
+
+def test_a_program_that_does_not_answer_is_504(make_server):
+    server = make_server("server: {port_timeout: 1s}\n")
+    s = listen(server.client().session())
+    a = ask(s, "GET", "/stuck")
+    assert a.status == 504 and a.json["hint"], a
+    assert ask(s, "GET", "/x").status == 200
+
+
+def test_an_open_connection_is_use_of_the_session(make_server):
+    server = make_server()
+    s = server.client().session(idle_timeout="2s")
+    assert s.put("program.py", PROGRAM.encode()).status == 200
+    s.run("setsid python3 program.py 127.0.0.1 8080 > said 2>&1 < /dev/null & until grep -q ready said; do sleep 0.05; done")
+    c = raw(server, f"GET {s.path}/ports/8080/ws HTTP/1.1\nHost: x\nAuthorization: Bearer TOKEN\nConnection: Upgrade\nUpgrade: websocket\n"
+            "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\n\n", server.admin)
+    assert b"hello" in read_to(c, b"hello")
+    time.sleep(4)
+    c.sendall(b"still")
+    assert c.recv(5) == b"still"
+    c.close()
+    end = time.monotonic() + PATIENCE_S
+    while s.get().status != 404:
+        assert time.monotonic() < end
+        time.sleep(0.3)
