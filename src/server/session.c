@@ -18,6 +18,7 @@
 #include "server/seat.h"
 #include "server/server.h"
 
+#define MAKE_TRIES 5
 #define SPOOL_HOLD "%s/spool" /* what its output holds of the tenant's storage */
 #define SPOOL_STEP 20	      /* a MiB more or less is not worth writing down */
 
@@ -285,16 +286,22 @@ static void make_work(void *arg)
 	if (m->result < 0 && m->err.code == CELL_EEXISTS &&
 		m->is_shared) { /* another session's, alive */
 		struct cell_error why = {0};
-		if (cell_reopen(spec->name, &m->cell, &why) == 0) {
-			m->result = 0;
+		m->result = cell_reopen(spec->name, &m->cell, &why);
+		if (m->result == 0) {
 			m->err = (struct cell_error){0};
+		} else if (why.code != CELL_EGONE && why.code != CELL_ENOTFOUND) {
+			m->err =
+				why; /* it lives, and is not ours alone: never removed for being busy */
 		}
 	}
-	/* made by a server that died before it knew: it is ours */
-	if (m->result < 0 && m->err.code == CELL_EEXISTS) {
+	/* made by a server that died before it knew: it is ours. Others clean up after it as well: that it is gone by then is no failure. */
+	for (int i = 0; i < MAKE_TRIES && m->result < 0 && m->err.code == CELL_EEXISTS; i++) {
+		struct cell_error why = {0};
 		m->err = (struct cell_error){0};
-		m->result = cell_remove(spec->name, &m->err);
-		if (m->result == 0)
+		m->result = cell_remove(spec->name, &why);
+		if (m->result < 0 && why.code != CELL_ENOTFOUND)
+			m->err = why;
+		else
 			m->result = cell_open(spec, &m->cell, &m->err);
 	}
 }
