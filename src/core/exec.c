@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "core/cell.h"
 #include "core/contract.h"
+#include "core/exec.h"
 #include "core/exec_fields.h"
 #include "core/handle.h"
 #include "core/link.h"
@@ -36,6 +37,7 @@ struct cell_exec {
 	bool has_stdin;
 	bool is_tty;
 	bool is_sole; /* its deadline is the cell's */
+	bool has_begun;
 	uint64_t started_ms;
 	uint64_t overdue_at_ms; /* when the guest should have told its end; 0: no deadline */
 };
@@ -60,6 +62,7 @@ static void take_id(struct cell_exec *x, const struct link_event *ev)
 static void take_start(struct cell_exec *x, const struct link_event *ev)
 {
 	take_id(x, ev);
+	x->has_begun = true;
 	x->is_tty = wire_find_u64(ev->p, ev->len, WIRE_T_FLAGS, 0) & CELL_EXEC_TTY;
 	link_set_send_offset(x->stream, wire_find_u64(ev->p, ev->len, WIRE_T_IN_OFFSET, 0));
 }
@@ -188,6 +191,11 @@ bool cell_exec_has_news(const struct cell_exec *x)
 	return !x->has_ended && (x->has_pending || link_has_news(x->stream));
 }
 
+bool cell_exec_has_begun(const struct cell_exec *x)
+{
+	return x->has_begun;
+}
+
 const char *cell_exec_id(const struct cell_exec *x)
 {
 	return x->id;
@@ -236,6 +244,7 @@ static void on_data(struct cell_exec *x, const struct link_event *ev, struct cel
 	ret->data = ev->p;
 	ret->len = ev->len;
 	ret->offset = ev->offset;
+	x->has_begun = true;
 	x->next_offset[ev->chan] = ev->offset + ev->len;
 	if (ev->offset > expected) {
 		x->pending = *ret;

@@ -230,8 +230,11 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	/* the namespaces that are not inherited from us, in one call */
 	ret->pid = split(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, slot->cgroup.v2_fd,
 		&ret->pidfd, &is_in_cgroup);
-	if (ret->pid == 0)
+	if (ret->pid == 0) {
+		/* or the launcher's death would never be seen: it would wait for its go for ever, and who asked with it */
+		close(pair[0]);
 		inside_main(&b);
+	}
 	r = ret->pid < 0 ? fail(f, LAUNCHER_STEP_CLONE, "clone", NULL) : 0;
 	spare_given();
 	/* in its groups before the first instruction of anything that is not ours */

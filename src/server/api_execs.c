@@ -201,12 +201,29 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 {
 	struct exec *e;
 
-	if (!c->is_keyed || exec_find(c->session, id, &e, NULL) < 0)
+	if (!c->is_keyed)
 		return 0;
+	int r = exec_find(c->session, id, &e, err);
+	if (r < 0 && err->code == CELL_EBUSY)
+		return r;
+	if (r < 0) {
+		*err = (struct cell_error){0};
+		return 0;
+	}
+	if (exec_is_unsure(e)) {
+		exec_unref(e);
+		r = cell_fail(err, CELL_EBUSY, EBUSY, "command '%s' is being taken over", id);
+		return cell_error_hint(err, r, "ask again in a second");
+	}
+	if (exec_never_began(e)) {
+		exec_forget(e);
+		exec_unref(e);
+		return 0;
+	}
 	const char *was = json_string_value(json_object_get(e->meta, "fingerprint"));
 	if (!was || strcmp(was, c->fingerprint)) {
 		exec_unref(e);
-		int r = cell_fail(err, CELL_EEXISTS, EEXIST,
+		r = cell_fail(err, CELL_EEXISTS, EEXIST,
 			"Idempotency-Key '%.64s': it was used for another command", c->key);
 		return cell_error_hint(err, r, "a key names one request; take a new one");
 	}
@@ -215,8 +232,8 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	return 1;
 }
 
-static int begin(struct call *c, struct seat *seat, const struct wish *w, const char *id,
-	struct exec **ret, struct cell_error *err)
+static int begin(struct call *c, struct seat *seat, bool owns_seat, const struct wish *w,
+	const char *id, struct exec **ret, struct cell_error *err)
 {
 	struct exec_order order = {.id = id,
 		.opts = {.argv = (const char *const *)w->argv,
@@ -231,6 +248,8 @@ static int begin(struct call *c, struct seat *seat, const struct wish *w, const 
 				 (w->is_merged ? CELL_EXEC_MERGE : 0u) |
 				 (w->has_stdin || w->input ? CELL_EXEC_STDIN : 0u)},
 		.meta = meta_of(c, w)};
+	if (owns_seat) /* so that the next server finds it */
+		(void)json_object_set_new(order.meta, "cell", json_string(cell_name(seat->cell)));
 	int r = exec_start(c->session, seat, &order, ret, err);
 
 	json_decref(order.meta);
@@ -252,7 +271,7 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 	int again = r == 0 ? find_first(c, c->exec_id, &e, &err) : r;
 
 	if (again == 0)
-		r = begin(c, seat, &w, c->exec_id, &e, &err);
+		r = begin(c, seat, owns_seat, &w, c->exec_id, &e, &err);
 	else if (again < 0)
 		r = again;
 	if (r < 0 || again == 1) {

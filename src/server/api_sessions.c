@@ -57,7 +57,7 @@ static void answer_created(struct session *s, void *arg)
 
 static int apply_times(struct call *c, struct session *s, struct cell_error *err)
 {
-	uint64_t idle = s->idle_timeout_ms, ttl = 0;
+	uint64_t idle = s->times.idle_ms, ttl = 0;
 	bool has_ttl = json_object_get(c->body, "ttl") != NULL;
 	int r = call_duration(c, "idle_timeout", &idle, err);
 
@@ -65,14 +65,9 @@ static int apply_times(struct call *c, struct session *s, struct cell_error *err
 		r = call_duration(c, "ttl", &ttl, err);
 	if (r < 0)
 		return r;
-	s->idle_timeout_ms = idle;
+	s->times.idle_ms = idle;
 	if (has_ttl)
-		s->expires_ns = ttl ? clock_unix_ns() + (int64_t)ttl * NS_PER_MS : 0;
-	if (c->srv->set.max_lifetime_ms) {
-		int64_t last = s->created_ns + (int64_t)c->srv->set.max_lifetime_ms * NS_PER_MS;
-		if (!s->expires_ns || s->expires_ns > last)
-			s->expires_ns = last;
-	}
+		session_set_expiry(s, ttl ? clock_unix_ns() + (int64_t)ttl * NS_PER_MS : 0);
 	return 0;
 }
 
@@ -80,16 +75,23 @@ static void create_permitted(struct call *c)
 {
 	struct cell_error err = {0};
 	char id[32];
-	bool is_waiting = true, is_new = true;
+	bool is_waiting = true;
 
 	idempotency_id(c, 's', "session", id);
 	struct session_order order = {
 		.id = id, .tenant = c->who.tenant, .spec = c->body, .fingerprint = c->fingerprint};
+	const char *lifecycle = json_string_value(json_object_get(c->body, "lifecycle"));
 	int r = call_bool(c, "wait", &is_waiting, &err);
+
+	if (!lifecycle || (strcmp(lifecycle, "persistent") && strcmp(lifecycle, "scheduled")))
+		order.idle_timeout_ms = c->srv->set.idle_timeout_ms;
+	if (r == 0)
+		r = call_duration(c, "idle_timeout", &order.idle_timeout_ms, &err);
+	if (r == 0)
+		r = call_duration(c, "ttl", &order.ttl_ms, &err);
 	if (r == 0)
 		r = session_create(c->srv, &order, &c->session, &err);
 	if (r < 0 && c->session) { /* the same key again */
-		is_new = false;
 		if (strcmp(c->session->fingerprint, c->fingerprint)) {
 			call_failf(c, CELL_EEXISTS, "a key names one request; take a new one",
 				"Idempotency-Key '%.64s': it was used for another session", c->key);
@@ -97,14 +99,6 @@ static void create_permitted(struct call *c)
 		}
 		(void)http_add_header(c->x, "Idempotency-Replayed", "true");
 		r = 0;
-	}
-	if (r == 0 && is_new) {
-		c->session->idle_timeout_ms = c->srv->set.idle_timeout_ms;
-		if (!strcmp(c->session->lifecycle, "persistent") ||
-			!strcmp(c->session->lifecycle, "scheduled"))
-			c->session->idle_timeout_ms = 0;
-		(void)apply_times(c, c->session, &err);
-		(void)session_save(c->session, NULL);
 	}
 	if (r < 0) {
 		call_fail(c, &err);

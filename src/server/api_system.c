@@ -29,6 +29,19 @@ static void readyz(struct call *c)
 	call_json(c, is_ready ? 200 : 503, json_pack("{s:b}", "ready", is_ready));
 }
 
+/* Counted when somebody asks: sessions come and go far more often. */
+static void count_sessions(struct server *srv)
+{
+	int64_t n[SESSION_STATES] = {0};
+	struct session *s, *next;
+
+	HASH_ITER (hh, srv->sessions, s, next)
+		n[s->state]++;
+	for (int i = 0; i < SESSION_STATES; i++)
+		metrics_set(srv->ledger.metrics, METRIC_SESSIONS,
+			(const char *[]){session_state_name((enum session_state)i)}, n[i]);
+}
+
 static void metrics(struct call *c)
 {
 	struct buf b = BUF_INIT(METRICS_TEXT_MAX);
@@ -36,6 +49,7 @@ static void metrics(struct call *c)
 	struct http_exchange *x = c->x;
 
 	http_stats(c->srv->http, &stats);
+	count_sessions(c->srv);
 	metrics_set(c->srv->ledger.metrics, METRIC_EXECS_RUNNING, NULL, c->srv->n_execs);
 	metrics_set(c->srv->ledger.metrics, METRIC_STREAMS, NULL, c->srv->n_streams);
 	metrics_set(c->srv->ledger.metrics, METRIC_CONNECTIONS, NULL, stats.connections);

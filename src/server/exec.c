@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "base/cleanup.h"
+#include "core/exec.h"
 #include "server/clock.h"
 #include "server/seat.h"
 #include "server/server.h"
@@ -125,6 +126,8 @@ static void put_on_record(struct exec *e)
 
 	if (ledger_result(&e->srv->ledger, &a, &why) < 0)
 		log_failure("audit.failed", &why, e->id);
+	else
+		spool_seal(e->spool); /* nothing is left to be done for it */
 }
 
 /* Last of all: out of every list. */
@@ -208,6 +211,21 @@ bool exec_retry(struct exec *e)
 	return !e->end || finish(e, e->end);
 }
 
+static bool has_no_output(const struct exec *e)
+{
+	return !spool_next(e->spool, 1) && !spool_next(e->spool, 2);
+}
+
+/* The spool was made, the request never arrived: the guest keeps what it was given until its end is in the spool. */
+static void lose_unbegun(struct exec *e)
+{
+	(void)finish(e,
+		json_pack("{s:n, s:b, s:{s:s, s:s, s:s}}", "exit_code", "never_began", 1, "error",
+			"code", cell_code_name(CELL_EGONE), "message",
+			"the server died before it handed the command to the cell: it did not run",
+			"hint", "send it again; the same Idempotency-Key will do"));
+}
+
 bool exec_pump(struct exec *e)
 {
 	struct cell_error err = {0};
@@ -219,6 +237,8 @@ bool exec_pump(struct exec *e)
 	if (r < 0) {
 		if (err.code == CELL_EGONE || err.code == CELL_EPROTOCOL)
 			seat_break(e->seat, &err);
+		else if (err.code == CELL_ENOTFOUND && e->is_adopted && has_no_output(e))
+			lose_unbegun(e);
 		else
 			exec_lose(e, &err);
 		return false;
@@ -410,6 +430,11 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_
 		*ret = e;
 		return 0;
 	}
+	if (s->is_adopting) {
+		int r = cell_fail(err, CELL_EBUSY, EBUSY, "session '%s' is being taken over",
+			s->id);
+		return cell_error_hint(err, r, "ask again in a second");
+	}
 	int r = load(s, id, &e, err);
 	if (r < 0)
 		return r;
@@ -425,6 +450,51 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_
 	return 0;
 }
 
+int exec_cell(struct session *s, const char *id, char ret[CELL_NAME_MAX])
+{
+	struct exec *e = NULL;
+	int r = load(s, id, &e, NULL);
+
+	if (r < 0)
+		return r;
+	const char *name = spool_has_ended(e->spool) ? NULL : meta_text(e, "cell");
+	(void)snprintf(ret, CELL_NAME_MAX, "%s", name ? name : "");
+	exec_unref(e);
+	return name ? 0 : -ENOENT;
+}
+
+bool exec_is_unsure(const struct exec *e)
+{
+	return e->is_adopted && e->x && !e->end && !cell_exec_has_begun(e->x);
+}
+
+bool exec_never_began(const struct exec *e)
+{
+	return json_is_true(json_object_get(e->end, "never_began"));
+}
+
+void exec_forget(struct exec *e)
+{
+	auto_fd int dir = exec_directory(e->srv, e->session->id, false, NULL);
+
+	if (dir >= 0)
+		(void)unlinkat(dir, e->id, 0);
+}
+
+void exec_check_deadlines(struct session *s)
+{
+	struct exec *e, *next;
+
+	/* one that is given up leaves the list; a seat that breaks takes all of its commands out of it */
+	for (e = s->execs; e; e = next) {
+		next = e->next;
+		if (!e->x || e->end || e->seat->is_stalled || cell_exec_patience_ms(e->x) != 0)
+			continue;
+		if (!exec_pump(e))
+			return;
+	}
+}
+
 int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell_error *err)
 {
 	struct exec *e = NULL;
@@ -433,6 +503,8 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 	if (r < 0)
 		return r;
 	if (spool_has_ended(e->spool)) {
+		read_end(e);
+		put_on_record(e); /* the last server died in between */
 		exec_unref(e);
 		return 0;
 	}
@@ -444,6 +516,7 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 	r = seat ? cell_exec_attach(seat->cell, id, &o, &e->x, err)
 		 : cell_fail(err, CELL_EGONE, EPIPE, "its cell is gone");
 	if (r == 0) {
+		e->is_adopted = true;
 		enter(e, seat);
 	} else {
 		exec_ref(e);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cell/cell.h"
 #include "cell/exec.h"
 
 #include "base/error.h"
@@ -53,7 +54,8 @@ struct exec {
 	size_t held_len;
 	int held_stream;
 	uint64_t held_offset;
-	bool owns_seat;			    /* an ephemeral session's: the cell ends with it */
+	bool owns_seat; /* an ephemeral session's: the cell ends with it */
+	bool is_adopted;
 	struct exec *next, *prev;	    /* of the session */
 	struct exec *seat_next, *seat_prev; /* of the seat */
 };
@@ -73,6 +75,17 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_error *err);
 void exec_ref(struct exec *e);
 void exec_unref(struct exec *e); /* takes NULL */
+
+/* The cell that a command of an ephemeral session has to itself; -ENOENT: it names none. */
+int exec_cell(struct session *s, const char *id, char ret[CELL_NAME_MAX]);
+/* Taken over from the last server, and the cell has not said yet whether it knows it. */
+bool exec_is_unsure(const struct exec *e);
+/* It never began: the last server died before it handed it over. Such a command may be started again. */
+bool exec_never_began(const struct exec *e);
+/* Forget a command that has ended. */
+void exec_forget(struct exec *e);
+/* Look after commands whose guest should have ended them long ago and says nothing. */
+void exec_check_deadlines(struct session *s);
 
 void exec_reader_add(struct exec *e, struct exec_reader *r);
 void exec_reader_remove(struct exec_reader *r);

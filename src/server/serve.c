@@ -61,7 +61,7 @@ struct running {
 	struct net_signal *signals[4];
 	struct listen_place places[LISTENERS_MAX];
 	size_t n_places;
-	bool is_exporting;
+	bool is_exporting, is_tidying;
 	char *tracing_url;
 	const struct serve_options *options;
 	struct read_once *retired;
@@ -242,7 +242,8 @@ static void export_done(void *arg)
 	run->is_exporting = false;
 }
 
-static void each_second(void *arg)
+/* Waits for the disk: not on the loop. */
+static void tidy_work(void *arg)
 {
 	struct running *run = arg;
 	struct server *srv = &run->srv;
@@ -254,13 +255,28 @@ static void each_second(void *arg)
 		log_failure("audit.failed", &err, "records of other programs");
 	if (usage_flush(srv->ledger.usage, &err) < 0)
 		log_failure("usage.failed", &err, "flush");
+}
+
+static void tidy_done(void *arg)
+{
+	struct running *run = arg;
+
+	run->is_tidying = false;
+}
+
+static void each_second(void *arg)
+{
+	struct running *run = arg;
+	struct server *srv = &run->srv;
+
+	if (!run->is_tidying)
+		run->is_tidying = net_work(srv->loop, tidy_work, tidy_done, run) == 0;
 	if (!srv->is_leaving) {
 		session_sweep(srv);
 		schedule_tick(srv);
 	}
-	if (srv->tracer && !run->is_exporting) {
+	if (srv->tracer && !run->is_exporting)
 		run->is_exporting = net_work(srv->loop, export_work, export_done, run) == 0;
-	}
 }
 
 static void drained(void *arg)
@@ -539,6 +555,9 @@ static void finish(struct running *run)
 	net_timer_free(srv->second_timer);
 	if (srv->loop)
 		session_let_go(srv);
+	/* cells of single commands that are on their way out */
+	for (int i = 0; srv->loop && i < 4; i++)
+		net_loop_step(srv->loop, false);
 	net_pool_free(srv->lives);
 	net_pool_free(srv->files);
 	net_pool_free(srv->watches);

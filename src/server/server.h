@@ -77,6 +77,8 @@ struct server {
 	bool is_ready; /* everything of the last server is adopted */
 	bool is_leaving;
 	unsigned n_streams, n_execs; /* now */
+	unsigned n_adopting;	     /* cells of the last server that are being taken over */
+	bool is_looking;	     /* for cells without an owner */
 };
 
 /* log.c: one line an event on stderr, key=value, values quoted where needed. */

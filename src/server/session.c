@@ -92,17 +92,6 @@ void session_unref(struct session *s)
 	free(s);
 }
 
-static void count(struct session *s, enum session_state state)
-{
-	const char *labels[] = {session_state_name(state)};
-	int64_t n = 0;
-	struct session *o, *next;
-
-	HASH_ITER (hh, s->srv->sessions, o, next)
-		n += o->state == state;
-	metrics_set(s->srv->ledger.metrics, METRIC_SESSIONS, labels, n);
-}
-
 int session_insert(struct session *s)
 {
 	HASH_ADD_STR(s->srv->sessions, id, s);
@@ -154,6 +143,16 @@ int session_find(struct server *srv, const char *id, const char *tenant, struct 
 void session_touch(struct session *s)
 {
 	s->last_used_ns = clock_unix_ns();
+	s->times.used_ns = clock_monotonic_ns();
+}
+
+void session_set_expiry(struct session *s, int64_t expires_ns)
+{
+	uint64_t longest_ms = s->srv->set.max_lifetime_ms;
+	int64_t last = s->created_ns + (int64_t)longest_ms * NS_PER_MS;
+
+	s->expires_ns = longest_ms && (!expires_ns || expires_ns > last) ? last : expires_ns;
+	s->times.end_ns = session_times_end(s->expires_ns, clock_unix_ns(), clock_monotonic_ns());
 }
 
 static char *dumped(const json_t *j)
@@ -172,26 +171,25 @@ int session_save(struct session *s, struct cell_error *err)
 	auto_free char *error = dumped(why);
 
 	json_decref(why);
-	return db_run(s->srv->db, err,
+	int r = db_run(s->srv->db, err,
 		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, "
 		"labels, degraded, fingerprint,"
 		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES "
 		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle,
 		s->backend, spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint,
-		s->created_ns, s->last_used_ns, (int64_t)s->idle_timeout_ms, s->expires_ns, error);
+		s->created_ns, s->last_used_ns, (int64_t)s->times.idle_ms, s->expires_ns, error);
+	s->is_unsaved = r < 0;
+	return r;
 }
 
 static void set_state(struct session *s, enum session_state state)
 {
 	struct cell_error err = {0};
-	enum session_state old = s->state;
 
 	s->state = state;
 	if (session_save(s, &err) < 0)
 		log_failure("session.save", &err, s->id);
-	count(s, old);
-	count(s, state);
 }
 
 static void call_waiters(struct session *s, struct session_waiter **list)
@@ -249,11 +247,71 @@ static void on_broken(struct seat *seat, const struct cell_error *why, void *arg
 	struct session *s = arg;
 
 	(void)seat;
-	if (s->state != SESSION_READY)
+	if (s->state == SESSION_READY)
+		session_lose(s, why);
+}
+
+/* A cell on its way out, by its connection or its name. */
+struct remains {
+	struct cell *cell;
+	char name[CELL_NAME_MAX];
+};
+
+static void remove_remains(void *arg)
+{
+	struct remains *r = arg;
+	struct cell_error err = {0};
+
+	/* what fails here is found again by the sweep: nobody owns it */
+	if ((r->cell ? cell_destroy(r->cell, &err) : cell_remove(r->name, &err)) < 0 &&
+		err.code != CELL_ENOTFOUND)
+		log_failure("cell.remove", &err, r->name);
+}
+
+/* Takes the cell; name is used where there is none. */
+static void remove_cell(struct server *srv, struct cell *cell, const char *name)
+{
+	struct remains *r = calloc(1, sizeof *r);
+
+	if (r) {
+		r->cell = cell;
+		(void)snprintf(r->name, sizeof r->name, "%s", cell ? cell_name(cell) : name);
+	}
+	if (r && net_pool_work(srv->lives, remove_remains, free, r) == 0)
 		return;
+	free(r);
+	if (cell) /* its name is what the sweep finds it by */
+		(void)cell_close(cell, NULL);
+}
+
+static void bury(void *arg)
+{
+	struct session *s = arg;
+	struct cell *cell = NULL;
+
+	close_spares(s);
+	if (s->state == SESSION_LOST && s->seat) {
+		cell = seat_free(s->seat);
+		s->seat = NULL;
+	}
+	if (s->state == SESSION_LOST) {
+		if (session_other_user(s)) /* theirs to judge */
+			(void)cell_close(cell, NULL);
+		else
+			remove_cell(s->srv, cell, s->cell_name);
+		release_quota(s);
+	}
+	session_unref(s);
+}
+
+void session_lose(struct session *s, const struct cell_error *why)
+{
 	s->error = *why;
 	log_event(LOG_WARN, "session.lost", "session", s->id, "error", why->msg, NULL);
 	set_state(s, SESSION_LOST);
+	session_ref(s);
+	if (net_loop_post(s->srv->loop, bury, s) < 0) /* never inside of the seat's own callbacks */
+		session_unref(s);
 }
 
 int session_seat(struct session *s, struct cell *cell, struct cell_error *err)
@@ -294,8 +352,10 @@ static void make_work(void *arg)
 				why; /* it lives, and is not ours alone: never removed for being busy */
 		}
 	}
-	/* made by a server that died before it knew: it is ours. Others clean up after it as well: that it is gone by then is no failure. */
-	for (int i = 0; i < MAKE_TRIES && m->result < 0 && m->err.code == CELL_EEXISTS; i++) {
+	/* made by a server that died before it knew: it is ours. Or what makes it, the launcher, died under it: there is a new one. Others clean up after it as well: that it is gone by then is no failure. */
+	for (int i = 0; i < MAKE_TRIES && m->result < 0 &&
+			(m->err.code == CELL_EEXISTS || m->err.code == CELL_EGONE);
+		i++) {
 		struct cell_error why = {0};
 		m->err = (struct cell_error){0};
 		m->result = cell_remove(spec->name, &why);
@@ -316,6 +376,17 @@ static json_t *degraded_json(const struct cell *c)
 			(void)json_array_append_new(list,
 				json_string(cell_cap_name((enum cell_cap)i)));
 	return list;
+}
+
+void session_made(struct session *s, enum session_state state)
+{
+	if (!s->is_adopting)
+		session_touch(s);
+	s->is_adopting = false;
+	set_state(s, state);
+	if (state == SESSION_FAILED)
+		release_quota(s);
+	call_waiters(s, &s->made_waiters);
 }
 
 static void made(void *arg)
@@ -339,12 +410,10 @@ static void made(void *arg)
 	if (s->state == SESSION_CREATING && !s->is_gone) {
 		if (m->result < 0)
 			s->error = m->err;
-		session_touch(s);
-		set_state(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
-		if (m->result < 0)
-			release_quota(s);
+		session_made(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
+	} else {
+		call_waiters(s, &s->made_waiters);
 	}
-	call_waiters(s, &s->made_waiters);
 	session_unref(s);
 	free(m);
 }
@@ -364,8 +433,9 @@ static void ephemeral_made(void *arg)
 
 	session_end_turn(s);
 	if (s->state == SESSION_CREATING)
-		set_state(s, SESSION_READY);
-	call_waiters(s, &s->made_waiters);
+		session_made(s, SESSION_READY);
+	else
+		call_waiters(s, &s->made_waiters);
 	session_unref(s);
 }
 
@@ -413,7 +483,10 @@ static void read_order(struct session *s, const struct session_order *o,
 	session_name_cell(s);
 	s->labels = json_object();
 	s->degraded = json_array();
-	s->created_ns = s->last_used_ns = clock_unix_ns();
+	session_touch(s);
+	s->created_ns = s->last_used_ns;
+	s->times.idle_ms = o->idle_timeout_ms;
+	session_set_expiry(s, o->ttl_ms ? s->created_ns + (int64_t)o->ttl_ms * NS_PER_MS : 0);
 	for (size_t i = 0; spec->labels && spec->labels[i]; i++) {
 		auto_free char *key = strdup(spec->labels[i]);
 		char *eq = key ? strchr(key, '=') : NULL;
@@ -503,11 +576,14 @@ struct ending {
 	struct cell_error err;
 	int result;
 	bool is_kept; /* others use the cell */
+	struct cell **fresh; /* of an ephemeral session's commands */
+	size_t n_fresh;
 };
 
 static void end_work(void *arg)
 {
 	struct ending *e = arg;
+	struct cell_error err = {0};
 
 	if (e->is_kept) {
 		(void)cell_close(e->cell, NULL);
@@ -516,6 +592,9 @@ static void end_work(void *arg)
 	e->result = e->cell ? cell_destroy(e->cell, &e->err) : cell_remove(e->name, &e->err);
 	if (e->result < 0 && e->err.code == CELL_ENOTFOUND)
 		e->result = 0;
+	for (size_t i = 0; i < e->n_fresh; i++)
+		if (cell_destroy(e->fresh[i], &err) < 0)
+			log_failure("cell.remove", &err, e->name);
 }
 
 static void ended(void *arg)
@@ -534,7 +613,33 @@ static void ended(void *arg)
 	}
 	call_waiters(s, &s->gone_waiters);
 	session_unref(s);
+	free(e->fresh);
 	free(e);
+}
+
+/* The sweep comes back to it; cells are found by their names. */
+static void end_later(struct session *s)
+{
+	(void)cell_fail(&s->error, CELL_EBUSY, EAGAIN, "session '%s' could not be ended yet",
+		s->id);
+	(void)cell_error_hint(&s->error, 0, "it is tried again every second");
+}
+
+/* Commands in cells of their own: each with its seat. */
+static void take_fresh(struct session *s, struct ending *e, const struct cell_error *why)
+{
+	e->fresh = calloc(s->n_execs + 1, sizeof(struct cell *));
+	while (s->execs) {
+		struct exec *x = s->execs;
+		struct seat *seat = x->owns_seat ? x->seat : NULL;
+		x->owns_seat =
+			x->owns_seat && !e->fresh; /* without memory it is dropped on its own */
+		if (x->seat)
+			x->seat->is_broken = true;
+		exec_lose(x, why);
+		if (seat && e->fresh)
+			e->fresh[e->n_fresh++] = seat_free(seat);
+	}
 }
 
 static void end_now(struct session *s)
@@ -547,19 +652,20 @@ static void end_now(struct session *s)
 	e = calloc(1, sizeof *e);
 	if (!e) {
 		session_end_turn(s);
+		end_later(s);
 		return;
 	}
 	e->is_kept = session_other_user(s) != NULL;
 	(void)snprintf(why.msg, sizeof why.msg, "the session was ended");
 	close_spares(s);
 	if (s->seat) {
-		while (s->seat->execs) {
-			struct exec *x = s->seat->execs;
-			if (e->is_kept && x->x) /* the cell stays, its commands do not */
+		s->seat->is_broken = true; /* nothing more is taken from it */
+		for (struct exec *x = e->is_kept ? s->seat->execs : NULL; x; x = x->seat_next)
+			if (x->x) /* the cell stays, its commands do not */
 				(void)cell_exec_kill(x->x, NULL);
-			s->seat->is_broken = true; /* nothing more is taken from it */
-			exec_lose(x, &why);
-		}
+	}
+	take_fresh(s, e, &why);
+	if (s->seat) {
 		e->cell = seat_free(s->seat);
 		s->seat = NULL;
 	}
@@ -568,19 +674,37 @@ static void end_now(struct session *s)
 	session_ref(s);
 	if (net_pool_work(s->srv->lives, end_work, ended, e) == 0)
 		return;
-	/* the queue is full: the sweep comes back to it; the cell is found by its name */
 	if (e->cell)
 		(void)cell_close(e->cell, NULL);
+	for (size_t i = 0; i < e->n_fresh; i++)
+		(void)cell_close(e->fresh[i], NULL);
 	session_end_turn(s);
-	s->error = why; /* so that it does */
+	end_later(s);
 	session_unref(s);
+	free(e->fresh);
 	free(e);
+}
+
+static void end_posted(void *arg)
+{
+	end_now(arg);
+	session_unref(arg);
+}
+
+/* Whoever asked may stand inside of a callback of the very seat that goes. */
+static void post_end(struct session *s)
+{
+	session_ref(s);
+	if (net_loop_post(s->srv->loop, end_posted, s) == 0)
+		return;
+	end_later(s);
+	session_unref(s);
 }
 
 static void end_after_making(struct session *s, void *arg)
 {
 	(void)arg;
-	end_now(s);
+	post_end(s);
 }
 
 void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
@@ -606,7 +730,7 @@ void session_end(struct session *s, const char *why, void (*fn)(struct session *
 	if (is_making)
 		(void)add_waiter(&s->made_waiters, end_after_making, NULL);
 	else
-		end_now(s);
+		post_end(s);
 }
 
 /* ---- cells of one command ---- */
@@ -618,15 +742,24 @@ static void fresh_broken(struct seat *seat, const struct cell_error *why, void *
 	(void)arg; /* its one command has ended, and drops it */
 }
 
+int session_fresh_seat_of(struct session *s, struct cell *cell, struct seat **ret,
+	struct cell_error *err)
+{
+	return seat_new(s->srv, cell, fresh_broken, NULL, ret, err);
+}
+
 static void fresh_made(void *arg)
 {
 	struct making *m = arg;
 	struct seat *seat = NULL;
 
 	cell_config_free(m->cfg);
-	if (m->result == 0) {
+	if (m->result == 0 &&
+		session_require_ready(m->s, &m->err) < 0) { /* it was ended meanwhile */
+		remove_cell(m->s->srv, m->cell, NULL);
+	} else if (m->result == 0) {
 		(void)snprintf(m->s->backend, sizeof m->s->backend, "%s", cell_backend_of(m->cell));
-		m->result = seat_new(m->s->srv, m->cell, fresh_broken, NULL, &seat, &m->err);
+		(void)session_fresh_seat_of(m->s, m->cell, &seat, &m->err);
 	}
 	m->done(m->s, seat, &m->err, m->arg);
 	session_unref(m->s);
@@ -665,23 +798,12 @@ void session_fresh_seat(struct session *s,
 		(void)net_loop_post(s->srv->loop, fresh_failed, m);
 }
 
-static void drop_work(void *arg)
-{
-	struct cell_error err = {0};
-	struct cell *cell = arg;
-
-	(void)cell_destroy(cell, &err);
-}
-
 static void drop_later(void *arg)
 {
 	struct seat *seat = arg;
 	struct server *srv = seat->srv;
-	struct cell *cell = seat_free(seat);
 
-	/* without a thread for it now, the sweep finds it by its name */
-	if (net_pool_work(srv->lives, drop_work, NULL, cell) < 0)
-		(void)cell_close(cell, NULL);
+	remove_cell(srv, seat_free(seat), NULL);
 }
 
 void session_drop_seat(struct server *srv, struct seat *seat)
@@ -762,7 +884,7 @@ json_t *session_json(const struct session *s)
 		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
 		shown_spec(s), "degraded", s->degraded, "created_at", time_json(s->created_ns),
 		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
-		"idle_timeout_s", (double)s->idle_timeout_ms / 1000.0, "execs_running",
+		"idle_timeout_s", (double)s->times.idle_ms / 1000.0, "execs_running",
 		(json_int_t)s->n_execs);
 
 	if (s->schedule)

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "server/db.h"
 #include "server/quota.h"
+#include "server/session_times.h"
 #include "server/table.h"
 #include "server/tenant.h"
 
@@ -34,6 +35,8 @@ enum session_state {
 	SESSION_ENDING,
 	SESSION_LOST, /* its cell is gone */
 };
+#define SESSION_STATES (SESSION_LOST + 1)
+
 const char *session_state_name(enum session_state state);
 
 #define SESSION_SPARES 4
@@ -57,9 +60,9 @@ struct session {
 	json_t *degraded;
 	struct cell_error error; /* FAILED, LOST */
 	char fingerprint[65];
-	int64_t created_ns, last_used_ns;
-	uint64_t idle_timeout_ms; /* 0: never */
-	int64_t expires_ns;	  /* 0: never */
+	int64_t created_ns, last_used_ns; /* as told: the wall clock's */
+	int64_t expires_ns;		  /* 0: never; as told */
+	struct session_times times;	  /* as kept: a clock that is set does not end sessions */
 	struct server *srv;
 	struct seat *seat;  /* READY; NULL for ephemeral ones */
 	struct exec *execs; /* running */
@@ -74,7 +77,10 @@ struct session {
 	uint64_t spooled_bytes;	   /* of finished commands, about */
 	uint64_t spool_held;	   /* of it, by the quota */
 	unsigned refs;
-	bool is_gone; /* not in the table any more */
+	bool is_gone;	  /* not in the table any more */
+	bool is_unsaved;  /* the database would not take its last change: the sweep tries again */
+	bool is_adopting; /* CREATING, but its cell lives: it is being taken over */
+	unsigned n_adopting;
 	UT_hash_handle hh;
 };
 
@@ -82,6 +88,7 @@ struct session_order {
 	const char *id, *tenant;
 	json_t *spec;
 	const char *fingerprint;
+	uint64_t idle_timeout_ms, ttl_ms; /* 0: none */
 };
 /* In the table and the database as `creating`, and being made on a thread. CELL_EEXISTS with *ret set (a reference) when there is one of
  * that id; CELL_ELIMIT by quota. A reference for the caller. */
@@ -93,6 +100,8 @@ int session_find(struct server *srv, const char *id, const char *tenant, struct 
 void session_ref(struct session *s);
 void session_unref(struct session *s); /* takes NULL */
 void session_touch(struct session *s); /* it was used just now */
+/* It ends then, by the wall clock as it is now; 0: never. The server's maximum holds. */
+void session_set_expiry(struct session *s, int64_t expires_ns);
 
 /* Fails unless it can be used now. */
 int session_require_ready(const struct session *s, struct cell_error *err);
@@ -109,7 +118,7 @@ void session_remake(struct session *s);
 void session_fresh_seat(struct session *s,
 	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg),
 	void *arg);
-/* End such a cell. */
+/* End such a cell. Safe from inside of the seat's own callbacks. */
 void session_drop_seat(struct server *srv, struct seat *seat);
 
 /* A connection to its guest besides the seat's; NULL: open one. Giving it back: false when there are enough. */
@@ -152,3 +161,9 @@ int session_insert(struct session *s); /* -ENOMEM */
 void session_forget(struct session *s);
 void session_make(struct session *s);
 int session_seat(struct session *s, struct cell *cell, struct cell_error *err);
+int session_fresh_seat_of(struct session *s, struct cell *cell, struct seat **ret,
+	struct cell_error *err);
+void session_made(struct session *s,
+	enum session_state state); /* no longer `creating`: saved, and who waits is told */
+/* Its cell is gone: what is left of it goes, too. */
+void session_lose(struct session *s, const struct cell_error *why);

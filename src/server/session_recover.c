@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "cell/cell.h"
+#include "cell/exec.h"
 
 #include "base/cleanup.h"
 #include "core/remove_tree.h"
@@ -21,6 +22,8 @@
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session.h"
+
+#define RECOVER_MS 5000
 
 /* ---- from the database ---- */
 
@@ -69,8 +72,10 @@ static int on_row(const struct db_row *row, void *user)
 	s->created_ns = db_int(row, 9);
 	s->last_used_ns = db_int(row, 10);
 	session_name_cell(s);
-	s->idle_timeout_ms = (uint64_t)db_int(row, 11);
-	s->expires_ns = db_int(row, 12);
+	s->times.idle_ms = (uint64_t)db_int(row, 11);
+	/* Nobody wrote down when it was used last: it counts as used now. */
+	s->times.used_ns = clock_monotonic_ns();
+	session_set_expiry(s, db_int(row, 12));
 	if (!db_is_null(row, 13))
 		read_error(s, db_text(row, 13));
 	struct cell_error err = {0};
@@ -83,22 +88,6 @@ static int on_row(const struct db_row *row, void *user)
 
 /* ---- one session ---- */
 
-/* Every spool of a session that has no end: its command runs, or is lost. */
-static void adopt_execs(struct session *s, struct seat *seat)
-{
-	struct cell_error err = {0};
-	int fd = exec_directory(s->srv, s->id, false, NULL);
-	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
-
-	for (struct dirent *e; d && (e = readdir(d));) {
-		if (e->d_name[0] == '.')
-			continue;
-		err = (struct cell_error){0};
-		if (exec_adopt(s, seat, e->d_name, &err) < 0)
-			log_failure("exec.adopt", &err, e->d_name);
-	}
-}
-
 static void reconciled(struct server *srv, const char *what)
 {
 	const char *labels[] = {what};
@@ -106,48 +95,164 @@ static void reconciled(struct server *srv, const char *what)
 	metrics_add(srv->ledger.metrics, METRIC_RECONCILED, labels, 1);
 }
 
-static void adopt(struct session *s)
+/* Every spool of a session that is not done with, by its id. */
+static void each_open_spool(struct session *s, void (*fn)(struct session *s, const char *id))
+{
+	int fd = exec_directory(s->srv, s->id, false, NULL);
+	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct stat st;
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.' && fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			!spool_is_sealed(&st))
+			fn(s, e->d_name);
+}
+
+/* Its command runs on in the session's cell, or is lost with it. */
+static void adopt_exec(struct session *s, const char *id)
 {
 	struct cell_error err = {0};
-	struct cell *cell = NULL;
-	int r = cell_reopen(s->cell_name, &cell, &err);
+
+	if (exec_adopt(s, s->seat, id, &err) < 0)
+		log_failure("exec.adopt", &err, id);
+}
+
+/* A cell that is to be taken over: a session's, or that of one command of an ephemeral session. Connecting to its guest waits for the
+ * guest, which may hang: that is done on threads. */
+struct adoption {
+	struct session *s;
+	char name[CELL_NAME_MAX], exec[CELL_EXEC_ID_MAX];
+	bool was_ready; /* otherwise its making was cut short */
+	struct cell *cell;
+	struct cell_error err;
+	int result;
+};
+
+static void adopt_work(void *arg)
+{
+	struct adoption *a = arg;
+
+	a->result = cell_reopen(a->name, &a->cell, &a->err);
+}
+
+static void adoption_free(struct adoption *a)
+{
+	a->s->srv->n_adopting--;
+	session_unref(a->s);
+	free(a);
+}
+
+/* The cell of an ephemeral session's command. */
+static void exec_adopted(struct adoption *a)
+{
+	struct session *s = a->s;
+	struct seat *seat = NULL;
+	struct cell_error err = a->err;
+	int r = a->result;
 
 	if (r == 0)
-		r = session_seat(s, cell, &err);
-	if (r == 0) {
-		s->state = SESSION_READY;
+		r = session_fresh_seat_of(s, a->cell, &seat, &err);
+	int is_running = exec_adopt(s, seat, a->exec, &err);
+	if (is_running == 1)
+		s->execs->prev->owns_seat = true; /* it was appended last */
+	else if (seat)
+		session_drop_seat(s->srv, seat);
+	reconciled(s->srv, is_running == 1 ? "adopted" : "lost");
+}
+
+static void cell_adopted(struct adoption *a)
+{
+	struct session *s = a->s;
+
+	if (a->result == 0)
+		a->result = session_seat(s, a->cell, &a->err);
+	if (a->result == 0) {
 		reconciled(s->srv, "adopted");
-		adopt_execs(s, s->seat);
+		each_open_spool(s, adopt_exec);
 		return;
 	}
-	log_failure("session.lost", &err, s->id);
-	s->error = err;
-	s->state = SESSION_LOST;
-	reconciled(s->srv, "lost");
-	adopt_execs(s, NULL);
-	(void)session_save(s, NULL);
+	each_open_spool(s, adopt_exec);
+	if (a->was_ready) {
+		reconciled(s->srv, "lost");
+		session_lose(s, &a->err);
+		return;
+	}
+	reconciled(s->srv, "made_again");
+	s->is_adopting = false;
+	session_make(s);
 }
 
-/* The command of an ephemeral session had a cell that died with the server's connection, or waits without owner. */
-static void give_up_execs(struct session *s)
+static void adopted(void *arg)
 {
-	adopt_execs(s, NULL);
+	struct adoption *a = arg;
+	struct session *s = a->s;
+
+	s->n_adopting--;
+	if (s->state != SESSION_CREATING) { /* it was ended meanwhile: its cell is found by name */
+		if (a->result == 0)
+			(void)cell_close(a->cell, NULL);
+	} else if (a->exec[0]) {
+		exec_adopted(a);
+	} else {
+		cell_adopted(a);
+	}
+	if (!s->n_adopting && s->is_adopting)
+		session_made(s, s->state == SESSION_CREATING ? SESSION_READY : s->state);
+	adoption_free(a);
 }
 
-static void recover_one(struct session *s)
+static void adopt_here(void *arg)
+{
+	adopt_work(arg);
+	adopted(arg);
+}
+
+static int adopt(struct session *s, const char *name, const char *exec, bool was_ready)
+{
+	struct adoption *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return -ENOMEM;
+	a->s = s;
+	a->was_ready = was_ready;
+	(void)snprintf(a->name, sizeof a->name, "%s", name);
+	(void)snprintf(a->exec, sizeof a->exec, "%s", exec);
+	session_ref(s);
+	s->n_adopting++;
+	s->srv->n_adopting++;
+	s->is_adopting = true;
+	s->state = SESSION_CREATING;
+	/* more than the queue takes: slower, but all of them */
+	if (net_pool_work(s->srv->lives, adopt_work, adopted, a) < 0)
+		return net_loop_post(s->srv->loop, adopt_here, a);
+	return 0;
+}
+
+/* A command of an ephemeral session has a cell of its own, which its spool names. */
+static void adopt_fresh(struct session *s, const char *id)
+{
+	struct cell_error err = {0};
+	char name[CELL_NAME_MAX];
+
+	if (exec_cell(s, id, name) == 0 && adopt(s, name, id, true) == 0)
+		return;
+	if (exec_adopt(s, NULL, id, &err) < 0)
+		log_failure("exec.adopt", &err, id);
+}
+
+static int recover_one(struct session *s)
 {
 	bool is_ephemeral = !strcmp(s->lifecycle, "ephemeral");
 
 	switch (s->state) {
 	case SESSION_CREATING:
-		reconciled(s->srv, "made_again");
-		session_make(s);
-		break;
 	case SESSION_READY:
-		if (is_ephemeral)
-			give_up_execs(s);
+		if (!is_ephemeral)
+			return adopt(s, s->cell_name, "", s->state == SESSION_READY);
+		if (s->state == SESSION_CREATING)
+			session_make(s);
 		else
-			adopt(s);
+			each_open_spool(s, adopt_fresh);
 		break;
 	case SESSION_ENDING:
 		reconciled(s->srv, "ended");
@@ -155,43 +260,70 @@ static void recover_one(struct session *s)
 		session_end(s, "was being ended", NULL, NULL);
 		break;
 	case SESSION_FAILED:
-	case SESSION_LOST:
+	case SESSION_LOST: /* a cell that is still there has no owner: find_orphans() */
+		each_open_spool(s, adopt_exec);
 		break;
 	}
+	return 0;
 }
 
 /* ---- cells nobody knows ---- */
 
 struct orphans {
 	struct server *srv;
-	char names[256][CELL_NAME_MAX];
-	size_t n;
+	char (*names)[CELL_NAME_MAX];
+	size_t n, room;
 };
 
 static int on_cell(const struct cell_info *info, void *user)
 {
 	struct orphans *o = user;
-	struct session *s;
-	char id[CELL_NAME_MAX];
 	bool is_ours = false;
 
 	for (size_t i = 0; info->labels && info->labels[i]; i++)
 		is_ours |= !strcmp(info->labels[i], "cell.session=1");
-	if (!is_ours || o->n == sizeof o->names / sizeof *o->names)
+	if (!is_ours)
 		return 0;
-	(void)snprintf(id, sizeof id, "%s", info->name);
-	HASH_FIND_STR(o->srv->sessions, id, s);
-	for (struct session *any = o->srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
-		if (!strcmp(any->cell_name, id))
-			s = any;
-	if (s)
-		return 0;
-	/* s<id>.<boot>-<n>: a command's own cell; of this server they are looked after */
-	char *dot = strchr(id, '.');
-	if (dot && !strncmp(dot + 1, o->srv->boot_id, 8))
-		return 0;
+	if (o->n == o->room) {
+		size_t room = o->room ? 2 * o->room : 64;
+		void *more = realloc(o->names, room * sizeof *o->names);
+		if (!more)
+			return 1; /* the next sweep finds the rest */
+		o->names = more;
+		o->room = room;
+	}
 	(void)snprintf(o->names[o->n++], CELL_NAME_MAX, "%s", info->name);
 	return 0;
+}
+
+/* SESSION, or SESSION.BOOT-NUMBER for a command's own. */
+static bool has_owner(struct server *srv, const char *name)
+{
+	char id[CELL_NAME_MAX];
+	struct session *s;
+
+	(void)snprintf(id, sizeof id, "%s", name);
+	char *dot = strchr(id, '.');
+	if (dot)
+		*dot = '\0';
+	HASH_FIND_STR(srv->sessions, id, s);
+	for (struct session *any = srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
+		if (!strcmp(any->cell_name, id) && any->state != SESSION_LOST && any->state != SESSION_FAILED)
+			return true;
+	if (!s || s->state == SESSION_LOST || s->state == SESSION_FAILED)
+		return false;
+	/* this server's are looked after, also while they are being made */
+	if (!dot || s->is_adopting || !strncmp(dot + 1, srv->boot_id, 8))
+		return true;
+	for (const struct exec *e = s->execs; e; e = e->next)
+		if (e->seat && !strcmp(cell_name(e->seat->cell), name))
+			return true;
+	return false;
+}
+
+static void list_work(void *arg)
+{
+	(void)cell_list(on_cell, arg, NULL);
 }
 
 static void remove_orphans(void *arg)
@@ -206,25 +338,46 @@ static void remove_orphans(void *arg)
 			log_event(LOG_INFO, "orphan.removed", "cell", o->names[i], NULL);
 }
 
+static void orphans_free(struct orphans *o)
+{
+	o->srv->is_looking = false;
+	free(o->names);
+	free(o);
+}
+
 static void orphans_removed(void *arg)
 {
 	struct orphans *o = arg;
 
 	for (size_t i = 0; i < o->n; i++)
 		reconciled(o->srv, "orphan_removed");
-	free(o);
+	orphans_free(o);
 }
 
+static void cells_listed(void *arg)
+{
+	struct orphans *o = arg;
+	size_t n = 0;
+
+	for (size_t i = 0; i < o->n; i++)
+		if (!has_owner(o->srv, o->names[i]))
+			memmove(o->names[n++], o->names[i], CELL_NAME_MAX);
+	o->n = n;
+	if (!n || net_pool_work(o->srv->lives, remove_orphans, orphans_removed, o) < 0)
+		orphans_free(o);
+}
+
+/* Listing looks at every cell there is: on a thread, and one at a time. */
 static void find_orphans(struct server *srv)
 {
-	struct orphans *o = calloc(1, sizeof *o);
+	struct orphans *o = srv->is_looking ? NULL : calloc(1, sizeof *o);
 
 	if (!o)
 		return;
 	o->srv = srv;
-	(void)cell_list(on_cell, o, NULL);
-	if (!o->n || net_pool_work(srv->lives, remove_orphans, orphans_removed, o) < 0)
-		free(o);
+	srv->is_looking = true;
+	if (net_pool_work(srv->lives, list_work, cells_listed, o) < 0)
+		orphans_free(o);
 }
 
 /* Spools of sessions that are gone. */
@@ -243,18 +396,12 @@ static void find_stray_spools(struct server *srv)
 	}
 }
 
-/* ---- quotas that nobody holds ---- */
-
+/* What a session holds that was never written down, or is gone. */
 struct holds {
 	struct server *srv;
-	char ids[256][64];
+	char (*ids)[64];
 	size_t n;
 };
-
-static bool is_holder(const char *name, const char *id, size_t n)
-{
-	return strlen(name) == n && !strncmp(name, id, n);
-}
 
 static int on_hold(const char *id, const char *tenant, void *user)
 {
@@ -267,25 +414,31 @@ static int on_hold(const char *id, const char *tenant, void *user)
 	(void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), id);
 	HASH_FIND_STR(h->srv->sessions, name, s);
 	for (struct session *any = h->srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
-		if (is_holder(any->cell_name, id, n))
+		if (!strcmp(any->cell_name, name))
 			s = any;
-	if (!s && h->n < sizeof h->ids / sizeof *h->ids)
-		(void)snprintf(h->ids[h->n++], sizeof *h->ids, "%s", id);
+	if (s && (id[n] || (s->state != SESSION_LOST && s->state != SESSION_FAILED)))
+		return 0;
+	void *more = realloc(h->ids, (h->n + 1) * sizeof *h->ids);
+	if (!more)
+		return 1;
+	h->ids = more;
+	(void)snprintf(h->ids[h->n++], sizeof *h->ids, "%s", id);
 	return 0;
 }
 
-/* Of sessions that a killed server had just begun to make, or just ended. */
 static void release_stray_holds(struct server *srv)
 {
-	struct holds *h = calloc(1, sizeof *h);
+	struct holds h = {.srv = srv};
 
-	if (!h)
-		return;
-	h->srv = srv;
-	(void)quota_each(srv->quota, on_hold, h, NULL);
-	for (size_t i = 0; i < h->n; i++)
-		(void)quota_release(srv->quota, h->ids[i], NULL);
-	free(h);
+	(void)quota_each(srv->quota, on_hold, &h, NULL);
+	for (size_t i = 0; i < h.n; i++)
+		(void)quota_release(srv->quota, h.ids[i], NULL);
+	free(h.ids);
+}
+
+static void out_of_patience(void *arg)
+{
+	*(bool *)arg = true;
 }
 
 static void drop_old_spools(struct session *s, int64_t now_ns);
@@ -293,22 +446,32 @@ static void drop_old_spools(struct session *s, int64_t now_ns);
 int session_recover(struct server *srv, struct cell_error *err)
 {
 	struct session *s, *next;
+	struct net_timer *timer = NULL;
+	bool is_late = false;
 	int r = db_each(srv->db, on_row, srv, err,
 		"SELECT id, tenant, state, lifecycle, backend, spec, labels, degraded, "
-		"fingerprint, created_ns, last_used_ns,"
-		" idle_ms, expires_ns, error FROM sessions",
+		"fingerprint, "
+		"created_ns, last_used_ns, idle_ms, expires_ns, error FROM sessions",
 		"");
 
+	if (r == 0)
+		r = net_timer_new(srv->loop, out_of_patience, &is_late, &timer);
 	if (r < 0)
 		return r;
 	HASH_ITER (hh, srv->sessions, s, next) {
-		recover_one(s);
+		if (r == 0 && (r = recover_one(s)) < 0)
+			(void)cell_fail_errno(err, -r, "take over session '%s'", s->id);
 		drop_old_spools(s, clock_unix_ns());
 	}
-	release_stray_holds(srv);
 	find_stray_spools(srv);
+	release_stray_holds(srv);
+	/* A guest that hangs must not keep the others' clients waiting: its session is `creating` until it answers. */
+	net_timer_start(timer, RECOVER_MS, 0);
+	while (srv->n_adopting && !is_late)
+		net_loop_step(srv->loop, true);
+	net_timer_free(timer);
 	find_orphans(srv);
-	return 0;
+	return r;
 }
 
 /* ---- while it runs ---- */
@@ -347,19 +510,22 @@ void session_sweep(struct server *srv)
 
 	turn++;
 	HASH_ITER (hh, srv->sessions, s, next) {
-		int64_t idle_ms = (now - s->last_used_ns) / NS_PER_MS;
-
+		if (s->is_unsaved)
+			(void)session_save(s, NULL);
 		if (s->state == SESSION_ENDING) {
 			if (s->error.code)
 				session_end(s, "tried again", NULL, NULL);
 			continue;
 		}
-		if (s->expires_ns && now >= s->expires_ns)
+		exec_check_deadlines(s);
+		enum session_due due = session_times_due(&s->times,
+			s->execs || s->is_adopting || (s->seat && s->seat->lanes),
+			clock_monotonic_ns());
+		if (due == SESSION_EXPIRED)
 			session_end(s, "its time is over", NULL, NULL);
-		else if (s->idle_timeout_ms && !s->execs && !(s->seat && s->seat->lanes) &&
-			 idle_ms > (int64_t)s->idle_timeout_ms)
+		else if (due == SESSION_IDLE)
 			session_end(s, "idle", NULL, NULL);
-		else if (turn % 60 == 0)
+		else if ((turn + (unsigned)s->created_ns) % 60 == 0)
 			drop_old_spools(s, now);
 	}
 	if (turn % 30 == 0)
@@ -368,28 +534,35 @@ void session_sweep(struct server *srv)
 		idempotency_sweep(srv);
 }
 
+/* Its commands run on: the next server takes them over. */
+static void let_go_of_execs(struct session *s)
+{
+	while (s->execs) {
+		struct exec *e = s->execs;
+		struct seat *seat = e->owns_seat ? e->seat : NULL;
+		if (e->seat)
+			seat_remove(e->seat, e);
+		DL_DELETE(s->execs, e);
+		s->n_execs--;
+		s->srv->n_execs--;
+		exec_unref(e);
+		if (seat)
+			(void)cell_close(seat_free(seat), NULL);
+	}
+}
+
 void session_let_go(struct server *srv)
 {
 	struct session *s, *next;
 
 	HASH_ITER (hh, srv->sessions, s, next) {
-		(void)session_save(s, NULL);
-		while (s->execs) { /* they run on; the next server takes them over */
-			struct exec *e = s->execs;
-			struct seat *seat = e->seat;
-			if (seat)
-				seat_remove(seat, e);
-			if (seat && e->owns_seat)
-				(void)cell_close(seat_free(seat), NULL);
-			DL_DELETE(s->execs, e);
-			s->n_execs--;
-			srv->n_execs--;
-			exec_unref(e);
-		}
+		if (!s->is_adopting)
+			(void)session_save(s, NULL);
+		let_go_of_execs(s);
 		if (s->seat)
 			(void)cell_close(seat_free(s->seat), NULL);
 		s->seat = NULL;
-		s->is_gone = true; /* from this server's table, not from the database */
+		s->is_gone = true; /* as far as this server goes */
 		HASH_DEL(srv->sessions, s);
 		session_unref(s);
 	}

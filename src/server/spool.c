@@ -177,6 +177,16 @@ static int scan(struct spool *s, uint64_t size)
 	return 0;
 }
 
+/* The first n bytes of its head are there, and not all of the head and meta. */
+static bool is_begun(const struct head *h, size_t n, uint64_t size)
+{
+	const uint64_t magic = MAGIC;
+
+	if (n < sizeof *h)
+		return !memcmp(h, &magic, n < sizeof magic ? n : sizeof magic);
+	return h->magic == MAGIC && h->meta_len <= SPOOL_MAX_META && size < sizeof *h + h->meta_len;
+}
+
 int spool_open(int dir_fd, const char *name, uint64_t max_bytes, struct spool **ret,
 	struct cell_error *err)
 {
@@ -186,10 +196,18 @@ int spool_open(int dir_fd, const char *name, uint64_t max_bytes, struct spool **
 	if (!s)
 		return cell_fail_errno(err, ENOMEM, "spool '%s'", name);
 	s->fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (s->fd < 0 && errno == EACCES) /* sealed: nothing is to be repaired in it */
+		s->fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->fd < 0 || fstat(s->fd, &st) < 0)
 		return cell_fail_errno(err, errno, "open the spool '%s'", name);
 	uint64_t size = (uint64_t)st.st_size;
 	ssize_t n = pread(s->fd, &s->head, sizeof s->head, 0);
+	/* Its maker was killed in the middle: nobody was told of it, and the name is free again. */
+	if (S_ISREG(st.st_mode) && n >= 0 && is_begun(&s->head, (size_t)n, size)) {
+		(void)unlinkat(dir_fd, name, 0);
+		return cell_fail(err, CELL_ENOTFOUND, ENOENT, "the spool '%s' was never written",
+			name);
+	}
 	if (!S_ISREG(st.st_mode) || n != (ssize_t)sizeof s->head || s->head.magic != MAGIC ||
 		s->head.meta_len > SPOOL_MAX_META || s->head.first > size ||
 		s->head.first < sizeof s->head + s->head.meta_len)
@@ -200,6 +218,17 @@ int spool_open(int dir_fd, const char *name, uint64_t max_bytes, struct spool **
 		return cell_fail_errno(err, errno, "repair the spool '%s'", name);
 	*ret = steal_ptr(s);
 	return 0;
+}
+
+void spool_seal(struct spool *s)
+{
+	if (s->has_ended)
+		(void)fchmod(s->fd, 0400);
+}
+
+bool spool_is_sealed(const struct stat *st)
+{
+	return !(st->st_mode & 0200);
 }
 
 int spool_meta(struct spool *s, const uint8_t **ret, size_t *ret_len, struct cell_error *err)

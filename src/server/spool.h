@@ -45,6 +45,10 @@ int spool_create(int dir_fd, const char *name, const void *meta, size_t meta_len
 int spool_open(int dir_fd, const char *name, uint64_t max_bytes, struct spool **ret,
 	struct cell_error *err);
 void spool_free(struct spool *s); /* takes NULL; the file stays */
+/* Everything about it is done: a look at its mode tells, without opening it. Only when it has ended. */
+void spool_seal(struct spool *s);
+struct stat;
+bool spool_is_sealed(const struct stat *st);
 
 /* What spool_create was given. Valid until the next call on any spool. */
 int spool_meta(struct spool *s, const uint8_t **ret, size_t *ret_len, struct cell_error *err);

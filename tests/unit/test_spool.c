@@ -156,7 +156,7 @@ TEST(what_is_no_spool_is_refused)
 {
 	int dir = place();
 	struct spool *s = NULL;
-	static const char *const bad[] = {"", "hello", "clspool1"};
+	static const char *const bad[] = {"hello", "clspool2", "x"};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int fd = openat(dir, "x", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -230,6 +230,46 @@ TEST(a_full_disk_adds_nothing_and_can_be_tried_again)
 	expect(s, &c, SPOOL_OUT, 0, "one");
 	ASSERT_EQ(spool_read(s, &c, &e, &E), 0);
 	ASSERT_EQ(e.len, sizeof block);
+	spool_free(s);
+	close(dir);
+}
+
+TEST(one_whose_maker_was_killed_in_the_middle_was_never_there)
+{
+	int dir = place();
+	struct spool *s = make(dir, "x", MAX);
+
+	spool_free(s);
+	for (int size = 0; size < 64 + 7; size += 10) {
+		int fd = openat(dir, "x", O_RDWR);
+		ASSERT(fd >= 0);
+		ASSERT_EQ(ftruncate(fd, size), 0);
+		close(fd);
+		s = NULL;
+		ASSERT(spool_open(dir, "x", MAX, &s, &E) < 0);
+		ASSERT_EQ(E.code, CELL_ENOTFOUND);
+		/* and its name is free */
+		spool_free(make(dir, "x", MAX));
+	}
+	close(dir);
+}
+
+TEST(a_seal_is_seen_without_opening_and_only_behind_the_end)
+{
+	int dir = place();
+	struct spool *s = make(dir, "x", MAX);
+	struct stat st;
+
+	spool_seal(s);
+	ASSERT_EQ(fstatat(dir, "x", &st, 0), 0);
+	ASSERT(!spool_is_sealed(&st));
+	ASSERT_EQ(spool_finish(s, "{}", 2, &E), 0);
+	spool_seal(s);
+	ASSERT_EQ(fstatat(dir, "x", &st, 0), 0);
+	ASSERT(spool_is_sealed(&st));
+	spool_free(s);
+	s = again(dir, "x");
+	ASSERT(spool_has_ended(s));
 	spool_free(s);
 	close(dir);
 }
