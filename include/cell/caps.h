@@ -58,7 +58,8 @@ extern "C" {
 	X(PAUSE, "pause", "freeze and thaw")                                                      \
 	X(SNAPSHOT, "snapshot", "save and restore")                                               \
 	X(FORK, "fork", "copy a live cell")                                                       \
-	X(SECRETS, "secrets", "secrets that never enter the cell")
+	X(SECRETS, "secrets", "secrets that never enter the cell")                                \
+	X(PORTS, "ports", "connections to programs that listen in the cell")
 
 enum cell_cap {
 #define X(name, word, meaning) CELL_CAP_##name,

@@ -21,6 +21,7 @@
 #include <cell/error.h>
 #include <cell/exec.h>
 #include <cell/file.h>
+#include <cell/port.h>
 #include <cell/spec.h>
 
 #ifdef __cplusplus
@@ -113,6 +114,10 @@ struct cell_platform {
 	int64_t guest_pid;
 	uint64_t guest_rss_bytes;
 	uint32_t execs_running, clients;
+	/* Of the whole cell, where its guest can tell (in a pid namespace of its own); else processes is 0. */
+	uint64_t cpu_ns;	    /* since it began */
+	uint64_t used_memory_bytes; /* resident, now; shared pages count for each process */
+	uint32_t processes;
 };
 typedef int (*cell_platform_fn)(const struct cell_platform *p, void *user);
 int cell_platform(struct cell *c, cell_platform_fn fn, void *user, struct cell_error *err);

@@ -135,6 +135,10 @@ int cell_exec_next(struct cell_exec *x, int timeout_ms, struct cell_event *ret,
  * that a deadline is kept when the guest does not; -1: no need. */
 int cell_exec_patience_ms(const struct cell_exec *x);
 
+/* Does it have events that were read while another of its cell was asked? The descriptor tells of those no more: ask before waiting for
+ * it. */
+bool cell_exec_has_news(const struct cell_exec *x);
+
 /* Queue bytes for stdin. Blocks (pumping the connection) while the command does not read; with
  * timeout_ms 0 takes what fits and returns how much. */
 ssize_t cell_exec_write(struct cell_exec *x, const void *p, size_t n, int timeout_ms,

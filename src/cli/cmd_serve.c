@@ -18,6 +18,8 @@ static const struct cli_option options[] = {
 	{"tls-cert", .arg = "FILE", .help = "certificate chain (PEM); SIGHUP reads it again",
 		.kind = CLI_FILE},
 	{"tls-key", .arg = "FILE", .help = "its private key (PEM)", .kind = CLI_FILE},
+	{"user", .arg = "USER",
+		.help = "started as root, become this user; only the launcher of cells stays root"},
 	{0},
 };
 
@@ -43,6 +45,14 @@ static void say_started(const char *const *addresses, const char *token, void *a
 		is_unix ? " http://cell" : "$CELL_SERVER");
 }
 
+static int read_again(struct cell_config **ret, void *arg, struct cell_error *err)
+{
+	const struct cli *cli = arg;
+	struct cell_config_args how = {.path = cli->config_path, .no_files = cli->no_config};
+
+	return cell_config_load(&how, ret, err);
+}
+
 static int run(struct cli *cli, const struct cli_args *args)
 {
 	auto_(cli_config_freep) struct cell_config *cfg = NULL;
@@ -58,7 +68,9 @@ static int run(struct cli *cli, const struct cli_args *args)
 		.is_dev = cli_args_has(args, "dev"),
 		.tls_cert = cli_args_value(args, "tls-cert"),
 		.tls_key = cli_args_value(args, "tls-key"),
+		.user = cli_args_value(args, "user"),
 		.is_verbose = cli->is_verbose,
+		.reload = read_again,
 		.started = say_started,
 		.arg = cli};
 	return serve(&o, &err) < 0 ? cli_fail(cli, &err) : CLI_EXIT_OK;
@@ -74,7 +86,9 @@ const struct cli_verb cli_verb_serve = {
 		 "server takes everything over.\n\n"
 		 "Without a token it refuses to start: make one with 'cell token create', set "
 		 "server.auth_token, or, on loopback and unix "
-		 "sockets only, server.auth_disabled. SIGHUP reads the certificate again.\n\n"
+		 "sockets only, server.auth_disabled. SIGHUP reads the configuration and the "
+		 "certificate again: rules, quotas, prices and timeouts change, an error leaves "
+		 "all as it was.\n\n"
 		 "The API is described at /openapi.yaml of the running server.",
 	.examples = "cell serve --dev\n"
 		    "cell serve --listen unix:/run/cell/cell.sock\n"

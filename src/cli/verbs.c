@@ -17,6 +17,7 @@ const struct cli_verb *const cli_verbs[] = {
 	&cli_verb_logs,
 	&cli_verb_ps,
 	&cli_verb_signal,
+	&cli_verb_top,
 	&cli_verb_cp,
 	&cli_verb_file,
 	&cli_verb_ls,

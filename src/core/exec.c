@@ -186,6 +186,11 @@ void cell_exec_free(struct cell_exec *x)
 	free(x);
 }
 
+bool cell_exec_has_news(const struct cell_exec *x)
+{
+	return !x->has_ended && (x->has_pending || link_has_news(x->stream));
+}
+
 bool cell_exec_has_begun(const struct cell_exec *x)
 {
 	return x->has_begun;

@@ -44,7 +44,9 @@ void file_put_u64(struct file_request *q, unsigned tag, uint64_t v)
 static int check(const struct cell *c, uint16_t op, const struct file_request *q,
 	struct cell_error *err)
 {
-	cell_caps needs = CELL_CAP_BIT(op == WIRE_OP_WATCH ? CELL_CAP_WATCH : CELL_CAP_FILES);
+	cell_caps needs = CELL_CAP_BIT(op == WIRE_OP_WATCH   ? CELL_CAP_WATCH
+				       : op == WIRE_OP_PORTS ? CELL_CAP_PORTS
+							     : CELL_CAP_FILES);
 
 	if (q->status == -ENOBUFS)
 		return cell_fail(err, CELL_EINVAL, E2BIG,

@@ -124,6 +124,9 @@ int cell_platform(struct cell *c, cell_platform_fn fn, void *user, struct cell_e
 		.guest_version = software,
 		.guest_pid = (int64_t)number_of(&ev, WIRE_T_PID),
 		.guest_rss_bytes = number_of(&ev, WIRE_T_RSS),
+		.cpu_ns = number_of(&ev, WIRE_T_CPU_NS),
+		.used_memory_bytes = number_of(&ev, WIRE_T_USED_MEMORY),
+		.processes = (uint32_t)number_of(&ev, WIRE_T_PROCESSES),
 		.execs_running = (uint32_t)number_of(&ev, WIRE_T_RUNNING),
 		.clients = (uint32_t)number_of(&ev, WIRE_T_CLIENTS),
 	};

@@ -569,6 +569,11 @@ int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret, str
 	}
 }
 
+bool link_has_news(const struct link_stream *s)
+{
+	return !s->has_ended && (s->inbox_at < s->inbox.len || s->has_room_news);
+}
+
 int link_idle(struct link *l, struct cell_error *err)
 {
 	release_held(l);

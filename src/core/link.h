@@ -52,6 +52,9 @@ struct link_event {
 int link_next(struct link_stream *s, int timeout_ms, struct link_event *ret,
 	struct cell_error *err);
 
+/* Is there something for it that was read while another stream was asked? Then the descriptor does not tell. */
+bool link_has_news(const struct link_stream *s);
+
 /* Move what there is, without waiting and for no stream in particular: an idle link notices that its guest is gone. */
 int link_idle(struct link *l, struct cell_error *err);
 

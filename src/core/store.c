@@ -18,7 +18,7 @@
 
 #define GONE_PREFIX ".gone-"
 
-static int state_path(char **ret, struct cell_error *err)
+int cell_store_path(char **ret, struct cell_error *err)
 {
 	const char *dir = getenv("CELL_STATE_DIR");
 	int n;
@@ -156,7 +156,7 @@ fail:
 int cell_store_open(struct cell_store *s, bool is_made, struct cell_error *err)
 {
 	*s = (struct cell_store)CELL_STORE_INIT;
-	int r = state_path(&s->owned_path, err);
+	int r = cell_store_path(&s->owned_path, err);
 
 	s->path = s->owned_path;
 	return r < 0 ? r : open_store(s, is_made, err);

@@ -33,6 +33,8 @@ struct cell_store {
  * is_made it is made where missing; otherwise -ENOENT (err untouched) when there is none. Refuses a
  * directory that is another user's or that others may write to. */
 int cell_store_open(struct cell_store *s, bool is_made, struct cell_error *err);
+/* Its path, whether it is there or not; the caller's. */
+int cell_store_path(char **ret, struct cell_error *err);
 /* The one that a cell's directory is in, whatever the environment says now; allocates nothing. `path` is
  * borrowed. -ENOENT (err untouched) when the cell has been removed. */
 int cell_store_open_for(struct cell_store *s, int cell_fd, const char *path,

@@ -29,11 +29,13 @@ static const struct fs_op ops[] = {
 	{WIRE_OP_TAR, 0, "tar", fs_tar},
 	{WIRE_OP_UNTAR, 0, "untar", fs_untar},
 	{WIRE_OP_WATCH, 1, "watch", fs_watch},
+	{WIRE_OP_CONNECT, 0, "connect", fs_connect},
+	{WIRE_OP_PORTS, 0, "ports", fs_ports},
 };
 
 static const uint16_t known_tags[] = {WIRE_T_FLAGS, WIRE_T_PATH, WIRE_T_TARGET, WIRE_T_MODE,
 	WIRE_T_OFFSET, WIRE_T_LIMIT, WIRE_T_DEPTH, WIRE_T_PATTERN, WIRE_T_GLOB, WIRE_T_OLD,
-	WIRE_T_NEW};
+	WIRE_T_NEW, WIRE_T_PORT};
 
 static const struct fs_op *find(uint16_t op)
 {

@@ -86,3 +86,6 @@ int fs_edit(struct fs_call *call, struct cell_error *err);
 int fs_tar(struct fs_call *call, struct cell_error *err);
 int fs_untar(struct fs_call *call, struct cell_error *err);
 int fs_watch(struct fs_call *call, struct cell_error *err);
+/* port.c */
+int fs_connect(struct fs_call *call, struct cell_error *err);
+int fs_ports(struct fs_call *call, struct cell_error *err);

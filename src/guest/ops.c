@@ -87,6 +87,7 @@ static int op_info(struct stream *s, const struct request *rq, struct cell_error
 	(void)rq, (void)err;
 	(void)wire_put_u64(&b, WIRE_T_CODE, CELL_OK);
 	platform_put(&b);
+	consumption_put(&b);
 	(void)wire_put_str(&b, WIRE_T_WORKSPACE, guest.workspace);
 	(void)wire_put_u64(&b, WIRE_T_RUNNING, job_running());
 	(void)wire_put_u64(&b, WIRE_T_CLIENTS, conn_count());

@@ -306,10 +306,12 @@ static void run_permitted(struct call *c)
 	struct cell_error err = {0};
 	struct quota_verdict v = quota_exec(c->srv->quota, c->who.tenant, clock_monotonic_ns());
 
+	if (v.is_allowed)
+		v = session_hold_spool(c->session);
+
 	if (!v.is_allowed) {
 		(void)quota_fail(&v, c->who.tenant, &err);
-		(void)http_add_headerf(c->x, "Retry-After", "%" PRIu64,
-			v.retry_after_ms / 1000 + 1);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
 		call_fail(c, &err);
 	} else if (session_require_ready(c->session, &err) < 0) {
 		call_fail(c, &err);

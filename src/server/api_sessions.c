@@ -83,7 +83,7 @@ static void create_permitted(struct call *c)
 	const char *lifecycle = json_string_value(json_object_get(c->body, "lifecycle"));
 	int r = call_bool(c, "wait", &is_waiting, &err);
 
-	if (!lifecycle || strcmp(lifecycle, "persistent"))
+	if (!lifecycle || (strcmp(lifecycle, "persistent") && strcmp(lifecycle, "scheduled")))
 		order.idle_timeout_ms = c->srv->set.idle_timeout_ms;
 	if (r == 0)
 		r = call_duration(c, "idle_timeout", &order.idle_timeout_ms, &err);

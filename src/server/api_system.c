@@ -24,6 +24,8 @@ static void readyz(struct call *c)
 {
 	bool is_ready = c->srv->is_ready && !c->srv->is_leaving;
 
+	if (!is_ready)
+		(void)http_add_header(c->x, "Retry-After", "1");
 	call_json(c, is_ready ? 200 : 503, json_pack("{s:b}", "ready", is_ready));
 }
 
@@ -135,6 +137,60 @@ static void capabilities(struct call *c)
 
 /* ---- of one session ---- */
 
+static int take_stats(const struct cell_platform *p, void *user)
+{
+	struct filework *w = user;
+	bool is_known = p->processes > 0;
+
+	w->answer = json_pack("{s:i, s:i, s:o, s:o, s:o}", "commands", (int)p->execs_running,
+		"clients", (int)p->clients, "cpu_us",
+		is_known ? json_integer((json_int_t)(p->cpu_ns / 1000)) : json_null(),
+		"memory_bytes",
+		is_known ? json_integer((json_int_t)p->used_memory_bytes) : json_null(),
+		"processes", is_known ? json_integer(p->processes) : json_null());
+	return 0;
+}
+
+static int run_stats(struct filework *w, struct cell_error *err)
+{
+	return cell_platform(w->cell, take_stats, w, err);
+}
+
+static void stats_done(struct filework *w)
+{
+	struct call *c = w->call;
+	const struct session *s = c->session;
+	json_t *o = w->answer ? json_incref(w->answer) : json_object();
+
+	filework_free(w);
+	(void)json_object_set_new(o, "session", json_string(s->id));
+	(void)json_object_set_new(o, "execs_running", json_integer(s->n_execs));
+	(void)json_object_set_new(o, "spool_bytes",
+		json_integer((json_int_t)session_spool_bytes(s)));
+	call_json(c, 200, o);
+}
+
+static void stats(struct call *c)
+{
+	if (!api_ready_session(c))
+		return;
+	if (!c->session->seat) { /* no cell between commands */
+		call_json(c, 200,
+			json_pack("{s:s, s:i, s:i, s:i, s:n, s:n, s:n, s:I}", "session",
+				c->session->id, "execs_running", (int)c->session->n_execs,
+				"commands", 0, "clients", 0, "cpu_us", "memory_bytes", "processes",
+				"spool_bytes", (json_int_t)session_spool_bytes(c->session)));
+		return;
+	}
+	struct filework *w = filework_new(c);
+	if (!w)
+		return;
+	w->run = run_stats;
+	w->done = stats_done;
+	w->is_look = true;
+	filework_start(w);
+}
+
 static int take_platform(const struct cell_platform *p, void *user)
 {
 	struct filework *w = user;
@@ -220,6 +276,7 @@ const struct route api_system_routes[] = {
 	{"GET", "/metrics", TOKEN_ADMIN, .handler = metrics},
 	{"GET", "/v1/backends", TOKEN_READ_ONLY, .handler = backends},
 	{"GET", "/v1/capabilities", TOKEN_READ_ONLY, .handler = capabilities},
+	{"GET", "/v1/sessions/{session}/stats", TOKEN_READ_ONLY, .handler = stats},
 	{"GET", "/v1/sessions/{session}/platform", TOKEN_READ_ONLY, .handler = platform},
 	{NULL},
 };

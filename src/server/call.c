@@ -156,8 +156,9 @@ void call_fail(struct call *c, const struct cell_error *err)
 	json_decref(o);
 	if (status == 500 || status == 502)
 		log_failure("request.failed", err, c->route->pattern);
-	if (status == 409 && err->code == CELL_EBUSY)
-		(void)http_add_header(c->x, "Retry-After", "1");
+	if (status == 429 || status == 503 || err->code == CELL_EBUSY)
+		(void)http_add_headerf(c->x, "Retry-After", "%u",
+			c->retry_after_s ? c->retry_after_s : 1);
 	idempotency_end(c, status, text ? text : "", text ? strlen(text) : 0);
 	record_end(c, status, err);
 	http_respond(c->x, status, "application/json", text ? text : "{}", text ? strlen(text) : 2);

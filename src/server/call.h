@@ -46,6 +46,7 @@ struct call {
 	struct policy_decision decision;
 	struct usage_sample usage;
 	bool has_intent;
+	unsigned retry_after_s; /* of a 429 or 503; 0: a second */
 	/* idempotency.c */
 	char key[256];
 	char fingerprint[65];

@@ -139,6 +139,7 @@ static void leave(struct exec *e)
 		seat_remove(seat, e);
 	DL_DELETE(e->session->execs, e);
 	e->session->n_execs--;
+	e->session->spooled_bytes += spool_bytes(e->spool);
 	session_touch(e->session);
 	e->srv->n_execs--;
 	if (seat && e->owns_seat)

@@ -105,7 +105,7 @@ static void pump_down(struct filework *w)
 	}
 	if (!w->is_over || w->is_blocked)
 		return;
-	if (w->is_gone || w->result < 0)
+	if (w->is_gone || (w->result < 0 && !w->is_leaving))
 		cut(w);
 	else if (conduit_is_over(w->pipe))
 		finish_download(w);
@@ -117,7 +117,8 @@ static void done(void *arg)
 
 	w->is_over = true;
 	give_back(w, w->call->session);
-	session_touch(w->call->session);
+	if (!w->is_look)
+		session_touch(w->call->session);
 	if (!w->done)
 		pump_down(w);
 	else if (w->is_gone)
@@ -132,7 +133,7 @@ void filework_start(struct filework *w)
 {
 	struct call *c = w->call;
 
-	(void)snprintf(w->name, sizeof w->name, "%s", c->session->id);
+	(void)snprintf(w->name, sizeof w->name, "%s", c->session->cell_name);
 	w->cell = session_take_spare(c->session);
 	if (net_pool_work(w->is_watch ? c->srv->watches : c->srv->files, work, done, w) == 0)
 		return;
@@ -145,7 +146,6 @@ void filework_start(struct filework *w)
 		return;
 	}
 	filework_free(w);
-	(void)http_add_header(c->x, "Retry-After", "1");
 	call_failf(c, CELL_EBUSY, "try again in a second",
 		"too many operations on files are under way");
 }
@@ -186,6 +186,20 @@ static void gone_down(struct http_exchange *x, void *arg)
 	w->pipe = NULL;
 }
 
+/* The server leaves: a watch has no end of its own. */
+static void leave(struct http_exchange *x, void *arg)
+{
+	struct filework *w = arg;
+
+	(void)x;
+	if (w->is_over || w->is_gone)
+		return;
+	w->is_leaving = w->is_cancelled = true;
+	int fd = w->guest_fd;
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR);
+}
+
 static void beat(void *arg)
 {
 	struct filework *w = arg;
@@ -218,6 +232,8 @@ void filework_download(struct filework *w, int status, const char *type, int64_t
 	(void)http_begin(c->x, status, type, length);
 	http_on_drain(c->x, drained, w);
 	http_on_gone(c->x, gone_down, w);
+	if (w->is_watch)
+		http_on_drain_server(c->x, leave, w);
 	if (w->is_watch && net_timer_new(c->srv->loop, beat, w, &w->beat) == 0)
 		net_timer_start(w->beat, HEARTBEAT_MS, HEARTBEAT_MS);
 	filework_start(w);

@@ -33,6 +33,8 @@ struct filework {
 	struct net_timer *beat;
 	bool is_blocked, is_gone, is_over;
 	bool is_watch, is_sse;
+	bool is_leaving;	   /* the server drains: the watch ends in order */
+	bool is_look;		   /* no use of the session */
 	_Atomic bool is_cancelled; /* nobody waits for it any more */
 	_Atomic int guest_fd;	   /* of a watch: shut down to end it; -1 */
 };

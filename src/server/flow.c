@@ -47,8 +47,7 @@ static struct flow *flow_new(struct call *c, struct exec *e)
 
 	if (!v.is_allowed) {
 		(void)quota_fail(&v, c->who.tenant, &err);
-		(void)http_add_headerf(c->x, "Retry-After", "%" PRIu64,
-			v.retry_after_ms / 1000 + 1);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
 		call_fail(c, &err);
 		return NULL;
 	}
@@ -264,6 +263,13 @@ static void stream_gone(struct http_exchange *x, void *arg)
 	stream_over(arg, false);
 }
 
+/* The server leaves: no `exit` was sent, so the client comes back and goes on where it was. */
+static void stream_leaves(struct http_exchange *x, void *arg)
+{
+	(void)x;
+	stream_over(arg, true);
+}
+
 static void beat(void *arg)
 {
 	struct flow *f = arg;
@@ -301,6 +307,8 @@ void flow_stream(struct call *c, struct exec *e, enum flow_format format, uint64
 	}
 	http_on_drain(c->x, drained, f);
 	http_on_gone(c->x, stream_gone, f);
+	if (is_text) /* plain bytes have no way to say that they are not all */
+		http_on_drain_server(c->x, stream_leaves, f);
 	if (is_text && net_timer_new(c->srv->loop, beat, f, &f->heartbeat) == 0)
 		net_timer_start(f->heartbeat, HEARTBEAT_MS, HEARTBEAT_MS);
 	if (is_text) {

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "net/client.h"
+#include "net/text.h"
 
 static void client_freep(struct http_client **c)
 {
@@ -22,7 +23,6 @@ int post_json(const char *url, const char *token, const char *body, size_t len, 
 	struct http_field headers[] = {
 		{"Content-Type", "application/json"}, {NULL, NULL}, {NULL, NULL}};
 	struct http_call call = {.method = "POST",
-		.target = "",
 		.headers = headers,
 		.body = body,
 		.body_len = len,
@@ -33,7 +33,17 @@ int post_json(const char *url, const char *token, const char *body, size_t len, 
 		(void)snprintf(bearer, sizeof bearer, "Bearer %s", token);
 		headers[1] = (struct http_field){"Authorization", bearer};
 	}
-	int r = http_client_new(url, &options, &client, err);
+	struct net_url u;
+	char base[400];
+	int r = net_url_parse(url, &u, err);
+	if (r < 0)
+		return r;
+	if (u.scheme == NET_UNIX)
+		(void)snprintf(base, sizeof base, "unix:%s", u.host);
+	else
+		(void)snprintf(base, sizeof base, "%s://%s", u.scheme == NET_HTTPS ? "https" : "http", u.authority);
+	call.target = u.path;
+	r = http_client_new(base, &options, &client, err);
 	if (r == 0)
 		r = http_client_call(client, &call, &reply, err);
 	explicit_bzero(bearer, sizeof bearer);

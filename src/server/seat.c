@@ -3,6 +3,7 @@
 #include "server/seat.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -27,6 +28,14 @@ static void set_events(struct seat *seat)
 	(void)net_watch_set(seat->watch, events);
 }
 
+static void lose_lanes(struct seat *seat, const struct cell_error *why)
+{
+	while (seat->lanes) {
+		struct seat_lane *l = seat->lanes;
+		l->lost(l, why);
+	}
+}
+
 void seat_break(struct seat *seat, const struct cell_error *why)
 {
 	if (seat->is_broken)
@@ -37,7 +46,42 @@ void seat_break(struct seat *seat, const struct cell_error *why)
 		struct exec *e = seat->execs;
 		exec_lose(e, why);
 	}
+	lose_lanes(seat, why);
 	seat->broken(seat, why, seat->arg);
+}
+
+/* What one of them read from the connection may have been another's: the descriptor tells nobody of it any more. */
+static bool has_news(const struct seat *seat)
+{
+	const struct exec *e;
+	const struct seat_lane *l;
+
+	DL_FOREACH2(seat->execs, e, seat_next)
+	if (e->x && !e->end && cell_exec_has_news(e->x))
+		return true;
+	DL_FOREACH (seat->lanes, l)
+		if (!l->is_blocked && l->has_news(l))
+			return true;
+	return false;
+}
+
+static bool pump_lanes(struct seat *seat)
+{
+	struct seat_lane *l, *next;
+	bool is_more = false;
+
+	/* a lane that is pumped removes at most itself */
+	DL_FOREACH_SAFE(seat->lanes, l, next)
+	{
+		for (int i = 0; i < ROUNDS && !l->is_blocked; i++) {
+			if (!l->pump(l)) /* it may be gone now */
+				break;
+			is_more = true;
+		}
+		if (seat->is_broken)
+			return false;
+	}
+	return is_more;
 }
 
 /* Everything there is, each command in its turn. */
@@ -56,7 +100,24 @@ static void pump(struct seat *seat)
 			if (seat->is_broken || seat->is_stalled)
 				break;
 		}
+		if (!seat->is_broken && !seat->is_stalled)
+			is_more |= pump_lanes(seat);
+		if (!is_more && !seat->is_broken)
+			is_more = has_news(seat);
 	}
+}
+
+/* Does anybody take what comes? */
+static bool is_heard(const struct seat *seat)
+{
+	const struct seat_lane *l;
+
+	if (seat->execs)
+		return true;
+	DL_FOREACH (seat->lanes, l)
+		if (!l->is_blocked)
+			return true;
+	return false;
 }
 
 static void on_ready(void *arg, int events)
@@ -64,7 +125,7 @@ static void on_ready(void *arg, int events)
 	struct seat *seat = arg;
 
 	(void)events;
-	if (!seat->execs) { /* nobody listens: notice that the guest is gone, and flush */
+	if (!is_heard(seat)) { /* nobody listens: notice that the guest is gone, and flush */
 		struct cell_error err = {0};
 		if (cell_poll(seat->cell, &err) < 0) {
 			seat_break(seat, &err);
@@ -124,7 +185,10 @@ int seat_new(struct server *srv, struct cell *cell,
 struct cell *seat_free(struct seat *seat)
 {
 	struct cell *cell = seat->cell;
+	struct cell_error why = {.code = CELL_EGONE};
 
+	(void)snprintf(why.msg, sizeof why.msg, "the session has ended");
+	lose_lanes(seat, &why);
 	while (seat->execs)
 		seat_remove(seat, seat->execs);
 	net_watch_free(seat->watch);
@@ -146,6 +210,28 @@ void seat_remove(struct seat *seat, struct exec *e)
 	e->seat = NULL;
 	cell_exec_free(e->x);
 	e->x = NULL;
+}
+
+void seat_add_lane(struct seat *seat, struct seat_lane *l)
+{
+	l->seat = seat;
+	DL_APPEND(seat->lanes, l);
+	set_events(seat);
+}
+
+void seat_remove_lane(struct seat_lane *l)
+{
+	if (!l->seat)
+		return;
+	DL_DELETE(l->seat->lanes, l);
+	l->seat = NULL;
+}
+
+void seat_pump(struct seat *seat)
+{
+	pump(seat);
+	if (!seat->is_broken)
+		set_events(seat);
 }
 
 void seat_kick(struct seat *seat)

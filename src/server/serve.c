@@ -26,6 +26,8 @@
 #include "server/outbox.h"
 #include "server/post.h"
 #include "server/price.h"
+#include "server/privilege.h"
+#include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
@@ -61,6 +63,9 @@ struct running {
 	size_t n_places;
 	bool is_exporting, is_tidying;
 	char *tracing_url;
+	const struct serve_options *options;
+	struct read_once *retired;
+	unsigned n_reloads;
 };
 
 /* ---- set-up ---- */
@@ -72,6 +77,7 @@ static void read_settings(struct server *srv)
 	srv->set = (struct server_settings){
 		.spool_bytes = setting_number(cfg, "server.spool.bytes", 64u << 20),
 		.spool_keep_ms = setting_number(cfg, "server.spool.keep", 24u * 3600 * 1000),
+		.port_timeout_ms = setting_number(cfg, "server.port_timeout", 60u * 1000),
 		.body_bytes = setting_number(cfg, "server.max_body", 16u << 20),
 		.idle_timeout_ms = setting_number(cfg, "server.idle_timeout", 30u * 60 * 1000),
 		.max_lifetime_ms = setting_number(cfg, "server.max_lifetime", 0),
@@ -169,7 +175,7 @@ static int open_state(struct running *run, struct cell_error *err)
 {
 	struct server *srv = &run->srv;
 	const struct db_module *modules[] = {&tenant_module, &token_module, &quota_module,
-		&session_module, &idempotency_module, &outbox_module, NULL};
+		&session_module, &schedule_module, &idempotency_module, &outbox_module, NULL};
 	int r = place_find(srv->cfg, true, &srv->place, err);
 
 	if (r < 0)
@@ -265,8 +271,10 @@ static void each_second(void *arg)
 
 	if (!run->is_tidying)
 		run->is_tidying = net_work(srv->loop, tidy_work, tidy_done, run) == 0;
-	if (!srv->is_leaving)
+	if (!srv->is_leaving) {
 		session_sweep(srv);
+		schedule_tick(srv);
+	}
 	if (srv->tracer && !run->is_exporting)
 		run->is_exporting = net_work(srv->loop, export_work, export_done, run) == 0;
 }
@@ -278,16 +286,95 @@ static void drained(void *arg)
 	net_loop_stop(run->srv.loop);
 }
 
+/* What a configuration was read into; a thread may look at it until the server ends. */
+struct read_once {
+	struct cell_config *cfg;
+	struct policy *policy;
+	struct guard_settings *guard;
+	struct prices *prices;
+	const char **host_paths;
+	struct read_once *next;
+};
+
+static void read_once_free(struct read_once *o)
+{
+	policy_free(o->policy);
+	guard_settings_free(o->guard);
+	prices_free(o->prices);
+	cell_config_free(o->cfg);
+	free(o->host_paths);
+	free(o);
+}
+
+/* Rules, quotas, prices, timeouts and who may ask, all of it or nothing. Where it listens and where its state is stay as they are. */
+static int reload(struct running *run, struct cell_error *err)
+{
+	struct server *srv = &run->srv;
+	struct server_settings old_set = srv->set;
+	struct cell_config *old_cfg = srv->cfg;
+	struct read_once *n = calloc(1, sizeof *n);
+	int r = n ? 0 : cell_fail_errno(err, ENOMEM, "reload");
+
+	if (r == 0 && run->options->reload)
+		r = run->options->reload(&n->cfg, run->options->arg, err);
+	else if (r == 0)
+		r = cell_fail(err, CELL_ENOTSUP, 0,
+			"this server cannot read its configuration again");
+	if (r == 0)
+		r = policy_new(n->cfg, &n->policy, err);
+	if (r == 0)
+		r = guard_settings_new(n->cfg, &n->guard, err);
+	if (r == 0)
+		r = prices_new(n->cfg, &n->prices, err);
+	if (r == 0) {
+		srv->cfg = n->cfg;
+		read_settings(srv);
+		r = check_auth(run, run->options->is_dev, err);
+		if (r == 0)
+			r = quota_reload(srv->quota, n->cfg, err);
+		if (r < 0) {
+			free(srv->set.host_paths);
+			srv->set = old_set;
+			srv->cfg = old_cfg;
+		}
+	}
+	if (r < 0) {
+		if (n)
+			read_once_free(n);
+		return r;
+	}
+	struct policy *policy = srv->policy;
+	struct guard_settings *guard = srv->guard;
+	struct prices *prices = srv->prices;
+	srv->policy = n->policy;
+	srv->guard = n->guard;
+	srv->prices = n->prices;
+	/* what was is kept: a thread may be asking the old guard just now. The first configuration is the caller's. */
+	*n = (struct read_once){.cfg = run->n_reloads++ ? old_cfg : NULL,
+		.policy = policy,
+		.guard = guard,
+		.prices = prices,
+		.host_paths = old_set.host_paths,
+		.next = run->retired};
+	run->retired = n;
+	return 0;
+}
+
 static void on_signal(void *arg, int signum)
 {
 	struct running *run = arg;
 	struct cell_error err = {0};
 
 	if (signum == SIGHUP) {
+		notify("RELOADING=1");
 		if (run->tls && net_tls_reload(run->tls, &err) < 0)
 			log_failure("tls.reload", &err, "the old certificate stays");
+		err = (struct cell_error){0};
+		if (reload(run, &err) < 0)
+			log_failure("config.reload", &err, "the old configuration stays");
 		else
 			log_event(LOG_INFO, "reloaded", NULL);
+		notify("READY=1");
 		return;
 	}
 	if (run->srv.is_leaving) { /* a second time: at once */
@@ -419,8 +506,13 @@ static int start(struct running *run, const struct serve_options *o, struct cell
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 	struct server *srv = &run->srv;
 	unsigned char id[16];
+	const char *user = o->user ? o->user : setting_text(o->cfg, "server.user", NULL);
 	int r = find_places(run, o, err);
 
+	if (r == 0 && user)
+		r = privilege_drop(user, err);
+	if (r < 0)
+		return r;
 	if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
 		return cell_fail_errno(err, errno, "serve");
 	for (size_t i = 0; i < sizeof id; i++)
@@ -487,6 +579,13 @@ static void finish(struct running *run)
 		close(srv->spool_fd);
 	place_done(&srv->place);
 	free(srv->set.host_paths);
+	while (run->retired) {
+		struct read_once *o = run->retired;
+		run->retired = o->next;
+		read_once_free(o);
+	}
+	if (run->n_reloads)
+		cell_config_free(srv->cfg);
 	free(run->tracing_url);
 	free(run);
 }
@@ -497,6 +596,7 @@ int serve(const struct serve_options *o, struct cell_error *err)
 
 	if (!run)
 		return cell_fail_errno(err, ENOMEM, "serve");
+	run->options = o;
 	run->srv.cfg = o->cfg;
 	run->srv.spool_fd = -1;
 	log_set_level(o->is_verbose ? LOG_DEBUG : LOG_INFO);

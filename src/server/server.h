@@ -41,6 +41,7 @@ enum {
 struct server_settings {
 	uint64_t spool_bytes;	  /* of one command's output kept */
 	uint64_t spool_keep_ms;	  /* a finished command's */
+	uint64_t port_timeout_ms; /* for a program in a cell to begin its answer */
 	uint64_t body_bytes;	  /* of a JSON request */
 	uint64_t idle_timeout_ms; /* of a session that names none; 0: never */
 	uint64_t max_lifetime_ms; /* of any session; 0: no bound */

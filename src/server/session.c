@@ -9,13 +9,18 @@
 #include "cell/config.h"
 
 #include "base/cleanup.h"
+#include "core/env.h"
 #include "core/remove_tree.h"
 #include "server/clock.h"
 #include "server/exec.h"
+#include "server/redact.h"
+#include "server/schedule.h"
 #include "server/seat.h"
 #include "server/server.h"
 
-#define MAKE_AGAIN 2
+#define MAKE_TRIES 5
+#define SPOOL_HOLD "%s/spool" /* what its output holds of the tenant's storage */
+#define SPOOL_STEP 20	      /* a MiB more or less is not worth writing down */
 
 static const char *const migrations[] = {
 	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, "
@@ -83,6 +88,7 @@ void session_unref(struct session *s)
 	json_decref(s->labels);
 	json_decref(s->degraded);
 	close_spares(s);
+	schedule_free(s->schedule);
 	free(s);
 }
 
@@ -95,6 +101,13 @@ int session_insert(struct session *s)
 	return 0;
 }
 
+/* What a cell takes is held by its name: those who share it hold it together. */
+static void release_quota(struct session *s)
+{
+	if (!session_other_user(s))
+		(void)quota_release(s->srv->quota, s->cell_name, NULL);
+}
+
 void session_forget(struct session *s)
 {
 	if (s->is_gone)
@@ -102,7 +115,11 @@ void session_forget(struct session *s)
 	s->is_gone = true;
 	HASH_DEL(s->srv->sessions, s);
 	(void)db_run(s->srv->db, NULL, "DELETE FROM sessions WHERE id = ?", "s", s->id);
-	(void)quota_release(s->srv->quota, s->id, NULL);
+	char id[64];
+	(void)snprintf(id, sizeof id, SPOOL_HOLD, s->id);
+	release_quota(s);
+	(void)quota_release(s->srv->quota, id, NULL);
+	schedule_forget(s);
 	session_unref(s);
 }
 
@@ -278,8 +295,11 @@ static void bury(void *arg)
 		s->seat = NULL;
 	}
 	if (s->state == SESSION_LOST) {
-		remove_cell(s->srv, cell, s->id);
-		(void)quota_release(s->srv->quota, s->id, NULL);
+		if (session_other_user(s)) /* theirs to judge */
+			(void)cell_close(cell, NULL);
+		else
+			remove_cell(s->srv, cell, s->cell_name);
+		release_quota(s);
 	}
 	session_unref(s);
 }
@@ -307,6 +327,7 @@ struct making {
 	struct cell *cell;
 	struct cell_error err;
 	int result;
+	bool is_shared;
 	/* a fresh seat */
 	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg);
 	void *arg;
@@ -327,13 +348,26 @@ static void make_work(void *arg)
 	m->result = cell_config_spec(m->cfg, &spec, &m->err);
 	if (m->result == 0)
 		m->result = cell_open(spec, &m->cell, &m->err);
-	for (int i = 0; i < MAKE_AGAIN && m->result < 0 && is_worth_again(&m->err); i++) {
-		m->err = (struct cell_error){0};
-		m->result = cell_remove(spec->name, &m->err);
-		if (m->result == 0 || m->err.code == CELL_ENOTFOUND) {
+	if (m->result < 0 && m->err.code == CELL_EEXISTS &&
+		m->is_shared) { /* another session's, alive */
+		struct cell_error why = {0};
+		m->result = cell_reopen(spec->name, &m->cell, &why);
+		if (m->result == 0) {
 			m->err = (struct cell_error){0};
-			m->result = cell_open(spec, &m->cell, &m->err);
+		} else if (why.code != CELL_EGONE && why.code != CELL_ENOTFOUND) {
+			m->err = why; /* it lives, and is not ours alone: never removed for being busy */
+			return;
 		}
+	}
+	/* Others clean up after a dead launcher as well: that it is gone by then is no failure. */
+	for (int i = 0; i < MAKE_TRIES && m->result < 0 && is_worth_again(&m->err); i++) {
+		struct cell_error why = {0};
+		m->err = (struct cell_error){0};
+		m->result = cell_remove(spec->name, &why);
+		if (m->result < 0 && why.code != CELL_ENOTFOUND)
+			m->err = why;
+		else
+			m->result = cell_open(spec, &m->cell, &m->err);
 	}
 }
 
@@ -356,7 +390,7 @@ void session_made(struct session *s, enum session_state state)
 	s->is_adopting = false;
 	set_state(s, state);
 	if (state == SESSION_FAILED)
-		(void)quota_release(s->srv->quota, s->id, NULL);
+		release_quota(s);
 	call_waiters(s, &s->made_waiters);
 }
 
@@ -366,13 +400,19 @@ static void made(void *arg)
 	struct session *s = m->s;
 
 	cell_config_free(m->cfg);
+	session_end_turn(s);
+	if (m->result == 0 &&
+		s->is_gone) { /* the server has left meanwhile: the next one takes it from here */
+		(void)cell_close(m->cell, NULL);
+		m->result = cell_fail(&m->err, CELL_EBUSY, ESHUTDOWN, "the server is leaving");
+	}
 	if (m->result == 0) {
 		(void)snprintf(s->backend, sizeof s->backend, "%s", cell_backend_of(m->cell));
 		json_decref(s->degraded);
 		s->degraded = degraded_json(m->cell);
 		m->result = session_seat(s, m->cell, &m->err);
 	}
-	if (s->state == SESSION_CREATING) {
+	if (s->state == SESSION_CREATING && !s->is_gone) {
 		if (m->result < 0)
 			s->error = m->err;
 		session_made(s, m->result < 0 ? SESSION_FAILED : SESSION_READY);
@@ -396,6 +436,7 @@ static void ephemeral_made(void *arg)
 {
 	struct session *s = arg;
 
+	session_end_turn(s);
 	if (s->state == SESSION_CREATING)
 		session_made(s, SESSION_READY);
 	else
@@ -408,13 +449,17 @@ void session_make(struct session *s)
 	struct making *m = calloc(1, sizeof *m);
 	struct cell_error err = {0};
 
+	if (!session_take_turn(s, session_make)) {
+		free(m);
+		return;
+	}
 	session_ref(s);
 	if (!strcmp(s->lifecycle, "ephemeral") && m) { /* each command has a cell of its own */
 		free(m);
 		(void)net_loop_post(s->srv->loop, ephemeral_made, s);
 		return;
 	}
-	if (!m || session_spec(s->srv, s->spec, s->id, true, &m->cfg, &err) < 0) {
+	if (!m || session_spec(s->srv, s->spec, s->cell_name, true, &m->cfg, &err) < 0) {
 		s->error = err;
 		if (m) {
 			m->s = s;
@@ -425,6 +470,7 @@ void session_make(struct session *s)
 		return;
 	}
 	m->s = s;
+	m->is_shared = session_is_shared(s);
 	if (net_pool_work(s->srv->lives, make_work, made, m) < 0)
 		(void)net_loop_post(s->srv->loop, fail_making, m);
 }
@@ -439,6 +485,7 @@ static void read_order(struct session *s, const struct session_order *o,
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", o->fingerprint);
 	(void)snprintf(s->backend, sizeof s->backend, "%s", spec->backend ? spec->backend : "");
 	s->spec = json_incref(o->spec);
+	session_name_cell(s);
 	s->labels = json_object();
 	s->degraded = json_array();
 	session_touch(s);
@@ -485,14 +532,23 @@ int session_create(struct server *srv, const struct session_order *order, struct
 		[QUOTA_MEMORY_BYTES] = spec->limits.memory_bytes,
 		[QUOTA_STORAGE_BYTES] = spec->limits.disk_bytes};
 	cell_config_free(cfg);
-	r = quota_hold(srv->quota, s->id, s->tenant, amounts, &verdict, err);
+	r = session_check_sharing(s, err);
+	if (r == 0)
+		r = schedule_read(s, err);
+	if (r < 0) {
+		session_unref(s);
+		return r;
+	}
+	verdict.is_allowed = true;
+	if (!session_other_user(s)) /* a cell that is there already is held already */
+		r = quota_hold(srv->quota, s->cell_name, s->tenant, amounts, &verdict, err);
 	if (r == 0 && !verdict.is_allowed)
 		r = quota_fail(&verdict, s->tenant, err);
 	if (r >= 0) {
 		r = session_insert(s);
 		if (r < 0)
 			(void)cell_fail_errno(err, -r, "make a session");
-		else if ((r = session_save(s, err)) < 0)
+		else if ((r = session_save(s, err)) < 0 || (r = schedule_save(s, err)) < 0)
 			session_forget(s);
 	}
 	if (r < 0) {
@@ -504,6 +560,18 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	return 0;
 }
 
+void session_remake(struct session *s)
+{
+	log_event(LOG_INFO, "session.remade", "session", s->id, NULL);
+	close_spares(s);
+	if (s->seat)
+		(void)cell_close(seat_free(s->seat), NULL);
+	s->seat = NULL;
+	s->error = (struct cell_error){0};
+	set_state(s, SESSION_CREATING);
+	session_make(s);
+}
+
 /* ---- ending it ---- */
 
 struct ending {
@@ -512,6 +580,7 @@ struct ending {
 	char name[64];
 	struct cell_error err;
 	int result;
+	bool is_kept; /* others use the cell */
 	struct cell **fresh; /* of an ephemeral session's commands */
 	size_t n_fresh;
 };
@@ -521,6 +590,10 @@ static void end_work(void *arg)
 	struct ending *e = arg;
 	struct cell_error err = {0};
 
+	if (e->is_kept) {
+		(void)cell_close(e->cell, NULL);
+		return;
+	}
 	e->result = e->cell ? cell_destroy(e->cell, &e->err) : cell_remove(e->name, &e->err);
 	if (e->result < 0 && e->err.code == CELL_ENOTFOUND)
 		e->result = 0;
@@ -534,6 +607,7 @@ static void ended(void *arg)
 	struct ending *e = arg;
 	struct session *s = e->s;
 
+	session_end_turn(s);
 	if (e->result < 0) {
 		log_failure("session.end", &e->err, s->id); /* the sweep tries again */
 		s->error = e->err;
@@ -573,45 +647,60 @@ static void take_fresh(struct session *s, struct ending *e, const struct cell_er
 	}
 }
 
-static void end_now(void *arg)
+static void end_now(struct session *s)
 {
-	struct session *s = arg;
-	struct ending *e = calloc(1, sizeof *e);
 	struct cell_error why = {.code = CELL_EGONE};
+	struct ending *e;
 
+	if (!session_take_turn(s, end_now))
+		return;
+	e = calloc(1, sizeof *e);
 	if (!e) {
+		session_end_turn(s);
 		end_later(s);
-		session_unref(s);
 		return;
 	}
+	e->is_kept = session_other_user(s) != NULL;
 	(void)snprintf(why.msg, sizeof why.msg, "the session was ended");
 	close_spares(s);
-	if (s->seat)
+	if (s->seat) {
 		s->seat->is_broken = true; /* nothing more is taken from it */
+		for (struct exec *x = e->is_kept ? s->seat->execs : NULL; x; x = x->seat_next)
+			if (x->x) /* the cell stays, its commands do not */
+				(void)cell_exec_kill(x->x, NULL);
+	}
 	take_fresh(s, e, &why);
 	if (s->seat) {
 		e->cell = seat_free(s->seat);
 		s->seat = NULL;
 	}
 	e->s = s;
-	(void)snprintf(e->name, sizeof e->name, "%s", s->id);
+	(void)snprintf(e->name, sizeof e->name, "%s", s->cell_name);
+	session_ref(s);
 	if (net_pool_work(s->srv->lives, end_work, ended, e) == 0)
 		return;
 	if (e->cell)
 		(void)cell_close(e->cell, NULL);
 	for (size_t i = 0; i < e->n_fresh; i++)
 		(void)cell_close(e->fresh[i], NULL);
+	session_end_turn(s);
 	end_later(s);
 	session_unref(s);
 	free(e->fresh);
 	free(e);
 }
 
+static void end_posted(void *arg)
+{
+	end_now(arg);
+	session_unref(arg);
+}
+
 /* Whoever asked may stand inside of a callback of the very seat that goes. */
 static void post_end(struct session *s)
 {
 	session_ref(s);
-	if (net_loop_post(s->srv->loop, end_now, s) == 0)
+	if (net_loop_post(s->srv->loop, end_posted, s) == 0)
 		return;
 	end_later(s);
 	session_unref(s);
@@ -727,6 +816,35 @@ void session_drop_seat(struct server *srv, struct seat *seat)
 	(void)net_loop_post(srv->loop, drop_later, seat); /* never from inside of its own pump */
 }
 
+/* ---- what its output takes ---- */
+
+uint64_t session_spool_bytes(const struct session *s)
+{
+	uint64_t bytes = s->spooled_bytes;
+
+	for (const struct exec *e = s->execs; e; e = e->next)
+		bytes += spool_bytes(e->spool);
+	return bytes;
+}
+
+struct quota_verdict session_hold_spool(struct session *s)
+{
+	uint64_t bytes = session_spool_bytes(s) >> SPOOL_STEP << SPOOL_STEP;
+	const uint64_t amounts[QUOTA_HELD] = {[QUOTA_STORAGE_BYTES] = bytes};
+	struct quota_verdict v = {.is_allowed = true};
+	struct cell_error err = {0};
+	char id[64];
+
+	if (bytes == s->spool_held)
+		return v;
+	(void)snprintf(id, sizeof id, SPOOL_HOLD, s->id);
+	if (quota_hold(s->srv->quota, id, s->tenant, amounts, &v, &err) < 0)
+		log_failure("quota.failed", &err, s->id);
+	else if (v.is_allowed)
+		s->spool_held = bytes;
+	return v;
+}
+
 /* ---- showing it ---- */
 
 static json_t *time_json(int64_t ns)
@@ -736,16 +854,46 @@ static json_t *time_json(int64_t ns)
 	return ns ? json_string(clock_text(ns, text)) : json_null();
 }
 
+/* What was asked for, without the values of secrets: who may look at a session need not know them. */
+static json_t *shown_spec(const struct session *s)
+{
+	json_t *spec = json_copy(s->spec), *env = json_deep_copy(json_object_get(spec, "env")), *v;
+	const char *key;
+	size_t i;
+
+	if (!env)
+		return spec;
+	if (json_is_object(env)) {
+		json_object_foreach (env, key, v)
+			if (cell_env_is_secret(key))
+				(void)json_object_set_new(env, key, json_string(REDACTED));
+	} else {
+		json_array_foreach (env, i, v) {
+			const char *text = json_string_value(v);
+			size_t n = text ? strcspn(text, "=") : 0;
+			auto_free char *name = text && text[n] ? strndup(text, n) : NULL;
+			if (name && cell_env_is_secret(name))
+				(void)json_array_set_new(env, i,
+					json_sprintf("%s=" REDACTED, name));
+		}
+	}
+	(void)redact_json(s->srv->redact, env);
+	(void)json_object_set_new(spec, "env", env);
+	return spec;
+}
+
 json_t *session_json(const struct session *s)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:O, s:O, s:o, s:o, s:o, s:f, s:I}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:o, s:O, s:o, s:o, s:o, s:f, s:I}",
 		"id", s->id, "tenant", s->tenant, "state", session_state_name(s->state),
 		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
-		s->spec, "degraded", s->degraded, "created_at", time_json(s->created_ns),
+		shown_spec(s), "degraded", s->degraded, "created_at", time_json(s->created_ns),
 		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
 		"idle_timeout_s", (double)s->times.idle_ms / 1000.0, "execs_running",
 		(json_int_t)s->n_execs);
 
+	if (s->schedule)
+		(void)json_object_set_new(o, "schedule", schedule_json(s));
 	if (s->error.code)
 		(void)json_object_set_new(o, "error",
 			json_pack("{s:s, s:s, s:s}", "code", cell_code_name(s->error.code),

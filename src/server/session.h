@@ -14,12 +14,14 @@
 
 #include "base/error.h"
 #include "server/db.h"
+#include "server/quota.h"
 #include "server/session_times.h"
 #include "server/table.h"
 #include "server/tenant.h"
 
 struct call;
 struct exec;
+struct schedule;
 struct seat;
 struct server;
 struct session;
@@ -48,6 +50,7 @@ struct session_waiter {
 
 struct session {
 	char id[32];
+	char cell_name[32]; /* the session's id, or one that several share */
 	char tenant[TENANT_NAME_MAX];
 	enum session_state state;
 	char lifecycle[16];
@@ -67,6 +70,12 @@ struct session {
 	struct cell *spares[SESSION_SPARES]; /* connections for the next operations on files */
 	unsigned n_spares;
 	struct session_waiter *made_waiters, *gone_waiters;
+	bool is_working; /* a thread makes or ends its cell */
+	void (*queued)(struct session
+			*s);	   /* what it does when another's work on the same cell is done */
+	struct schedule *schedule; /* of the lifecycle `scheduled` */
+	uint64_t spooled_bytes;	   /* of finished commands, about */
+	uint64_t spool_held;	   /* of it, by the quota */
 	unsigned refs;
 	bool is_gone;	  /* not in the table any more */
 	bool is_unsaved;  /* the database would not take its last change: the sweep tries again */
@@ -102,6 +111,8 @@ void session_when_made(struct session *s, void (*fn)(struct session *s, void *ar
 void session_end(struct session *s, const char *why, void (*fn)(struct session *s, void *arg),
 	void *arg);
 int session_save(struct session *s, struct cell_error *err);
+/* A lost one gets another cell: it is `creating` again. Not from inside of its seat. */
+void session_remake(struct session *s);
 
 /* A cell of its own for one command of an ephemeral session: done on the loop with a seat, or NULL and why. */
 void session_fresh_seat(struct session *s,
@@ -115,6 +126,23 @@ struct cell *session_take_spare(struct session *s);
 bool session_keep_spare(struct session *s, struct cell *cell);
 
 json_t *session_json(const struct session *s);
+/* Output kept of its commands, on disk. */
+uint64_t session_spool_bytes(const struct session *s);
+/* Count it as its tenant's storage: the verdict says whether another command may begin. */
+struct quota_verdict session_hold_spool(struct session *s);
+
+/* session_share.c: the lifecycle `workspace`. */
+bool session_is_shared(const struct session *s);
+int session_check_key(json_t *asked,
+	struct cell_error *err); /* workspace_key, of what is asked for */
+void session_name_cell(struct session *s);
+struct session *session_other_user(const struct session
+		*s); /* of the same cell; NULL: it has it to itself */
+/* May it join those that use its cell now? */
+int session_check_sharing(const struct session *s, struct cell_error *err);
+/* Work on its cell may begin now (then end it with session_end_turn()); or go(s) is called when it may. */
+bool session_take_turn(struct session *s, void (*go)(struct session *s));
+void session_end_turn(struct session *s);
 
 /* session_recover.c */
 int session_recover(struct server *srv, struct cell_error *err);

@@ -18,6 +18,7 @@
 #include "server/clock.h"
 #include "server/exec.h"
 #include "server/idempotency.h"
+#include "server/schedule.h"
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session.h"
@@ -70,12 +71,16 @@ static int on_row(const struct db_row *row, void *user)
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", db_text(row, 8));
 	s->created_ns = db_int(row, 9);
 	s->last_used_ns = db_int(row, 10);
+	session_name_cell(s);
 	s->times.idle_ms = (uint64_t)db_int(row, 11);
 	/* Nobody wrote down when it was used last: it counts as used now. */
 	s->times.used_ns = clock_monotonic_ns();
 	session_set_expiry(s, db_int(row, 12));
 	if (!db_is_null(row, 13))
 		read_error(s, db_text(row, 13));
+	struct cell_error err = {0};
+	if (schedule_read(s, &err) < 0 || schedule_load(s, &err) < 0)
+		log_failure("schedule.failed", &err, s->id);
 	int r = session_insert(s);
 	session_unref(s);
 	return r;
@@ -243,7 +248,7 @@ static int recover_one(struct session *s)
 	case SESSION_CREATING:
 	case SESSION_READY:
 		if (!is_ephemeral)
-			return adopt(s, s->id, "", s->state == SESSION_READY);
+			return adopt(s, s->cell_name, "", s->state == SESSION_READY);
 		if (s->state == SESSION_CREATING)
 			session_make(s);
 		else
@@ -302,6 +307,9 @@ static bool has_owner(struct server *srv, const char *name)
 	if (dot)
 		*dot = '\0';
 	HASH_FIND_STR(srv->sessions, id, s);
+	for (struct session *any = srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
+		if (!strcmp(any->cell_name, id) && any->state != SESSION_LOST && any->state != SESSION_FAILED)
+			return true;
 	if (!s || s->state == SESSION_LOST || s->state == SESSION_FAILED)
 		return false;
 	/* this server's are looked after, also while they are being made */
@@ -391,7 +399,7 @@ static void find_stray_spools(struct server *srv)
 /* What a session holds that was never written down, or is gone. */
 struct holds {
 	struct server *srv;
-	char (*ids)[32];
+	char (*ids)[64];
 	size_t n;
 };
 
@@ -399,10 +407,16 @@ static int on_hold(const char *id, const char *tenant, void *user)
 {
 	struct holds *h = user;
 	struct session *s;
+	size_t n = strcspn(id, "/"); /* s.../spool */
+	char name[64];
 
 	(void)tenant;
-	HASH_FIND_STR(h->srv->sessions, id, s);
-	if (s && s->state != SESSION_LOST && s->state != SESSION_FAILED)
+	(void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), id);
+	HASH_FIND_STR(h->srv->sessions, name, s);
+	for (struct session *any = h->srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
+		if (!strcmp(any->cell_name, name))
+			s = any;
+	if (s && (id[n] || (s->state != SESSION_LOST && s->state != SESSION_FAILED)))
 		return 0;
 	void *more = realloc(h->ids, (h->n + 1) * sizeof *h->ids);
 	if (!more)
@@ -427,6 +441,8 @@ static void out_of_patience(void *arg)
 	*(bool *)arg = true;
 }
 
+static void drop_old_spools(struct session *s, int64_t now_ns);
+
 int session_recover(struct server *srv, struct cell_error *err)
 {
 	struct session *s, *next;
@@ -442,9 +458,11 @@ int session_recover(struct server *srv, struct cell_error *err)
 		r = net_timer_new(srv->loop, out_of_patience, &is_late, &timer);
 	if (r < 0)
 		return r;
-	HASH_ITER (hh, srv->sessions, s, next)
+	HASH_ITER (hh, srv->sessions, s, next) {
 		if (r == 0 && (r = recover_one(s)) < 0)
 			(void)cell_fail_errno(err, -r, "take over session '%s'", s->id);
+		drop_old_spools(s, clock_unix_ns());
+	}
 	find_stray_spools(srv);
 	release_stray_holds(srv);
 	/* A guest that hangs must not keep the others' clients waiting: its session is `creating` until it answers. */
@@ -464,6 +482,7 @@ static void drop_old_spools(struct session *s, int64_t now_ns)
 	int fd = exec_directory(s->srv, s->id, false, NULL);
 	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct stat st;
+	uint64_t bytes = 0;
 
 	for (struct dirent *e; d && (e = readdir(d));) {
 		struct exec *x;
@@ -476,7 +495,11 @@ static void drop_old_spools(struct session *s, int64_t now_ns)
 			is_running = !strcmp(x->id, e->d_name);
 		if (!is_running && age_ms > (int64_t)s->srv->set.spool_keep_ms)
 			(void)unlinkat(fd, e->d_name, 0);
+		else if (!is_running)
+			bytes += (uint64_t)st.st_blocks * 512;
 	}
+	s->spooled_bytes = bytes;
+	(void)session_hold_spool(s);
 }
 
 void session_sweep(struct server *srv)
@@ -495,7 +518,8 @@ void session_sweep(struct server *srv)
 			continue;
 		}
 		exec_check_deadlines(s);
-		enum session_due due = session_times_due(&s->times, s->execs || s->is_adopting,
+		enum session_due due = session_times_due(&s->times,
+			s->execs || s->is_adopting || (s->seat && s->seat->lanes),
 			clock_monotonic_ns());
 		if (due == SESSION_EXPIRED)
 			session_end(s, "its time is over", NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "core/config/config.h"
+#include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
@@ -83,7 +84,7 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	struct cell_config **ret, struct cell_error *err)
 {
 	static const char *const ours[] = {
-		"idle_timeout", "ttl", "wait", "schedule", "lifecycle", NULL};
+		"idle_timeout", "ttl", "wait", "schedule", "lifecycle", "workspace_key", NULL};
 	struct cell_config *cfg = NULL;
 	const struct cell_spec *spec = NULL;
 	json_t *copy = json_copy(asked);
@@ -97,6 +98,10 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	if (!text)
 		return cell_fail_errno(err, ENOMEM, "read the session");
 	int r = check_lifecycle(asked, err);
+	if (r == 0)
+		r = session_check_key(asked, err);
+	if (r == 0)
+		r = schedule_check(asked, err);
 	if (r == 0)
 		r = cell_config_load_text("session", text, strlen(text), &cfg, err);
 	if (r == 0)

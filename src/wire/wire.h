@@ -85,6 +85,11 @@ enum wire_op {
 	WIRE_OP_TAR,	   /* PATH -> tar bytes on OUT */
 	WIRE_OP_UNTAR,	   /* PATH, tar bytes on IN -> END COUNT */
 	WIRE_OP_WATCH,	   /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
+
+	/* ports: each in a worker process, too */
+	WIRE_OP_CONNECT = 64, /* PORT -> OUT: a NUL byte, then what comes from 127.0.0.1:PORT or
+				 [::1]:PORT; IN goes there */
+	WIRE_OP_PORTS,	      /* records PORT NAME(address) UID of what listens */
 };
 
 /* EXEC's FLAGS: enum cell_exec_flags, and: */
@@ -174,6 +179,9 @@ enum wire_tag {
 	WIRE_T_RUNNING,
 	WIRE_T_CLIENTS,
 	WIRE_T_NAME, /* repeated, of TOOLS */
+	WIRE_T_PORT,
+	WIRE_T_USED_MEMORY, /* of the whole cell, now */
+	WIRE_T_PROCESSES,
 };
 
 struct wire_header {

@@ -190,6 +190,7 @@ class Server:
         self.log_path = self.dir / "log"
         self.process = None
         self.port = None
+        self.wrapper = []  # what the server is started with
         for name in ("home", "tmp", "run"):
             (self.dir / name).mkdir(parents=True, exist_ok=True)
         self.config = self.dir / "cell.yaml"
@@ -218,7 +219,7 @@ class Server:
         with self.log_path.open("ab") as log:
             at = log.tell()
             self.process = subprocess.Popen(
-                [CELL, "--config", self.config, "serve", "--listen", f"unix:{self.socket}", "--listen", "127.0.0.1:0", *args],
+                [*self.wrapper, CELL, "--config", self.config, "serve", "--listen", f"unix:{self.socket}", "--listen", "127.0.0.1:0", *args],
                 env=self.env, stdout=log, stderr=log, cwd=self.dir)
         end = time.monotonic() + PATIENCE_S
         while True:

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -110,6 +113,37 @@ static int do_sum(int argc, char **argv)
 	}
 	printf("%llu %016llx\n", (unsigned long long)total, (unsigned long long)h);
 	return n < 0;
+}
+
+/* serve ADDRESS: listens there, says "port N", gives every connection its bytes back, then "bye" when it sends no more. */
+static int do_serve(int argc, char **argv)
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct sockaddr_in four = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	bool is_six = strcmp(argv[0], "::1") == 0;
+	struct sockaddr *a = is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four;
+	socklen_t len = is_six ? sizeof six : sizeof four;
+	int l = socket(a->sa_family, SOCK_STREAM, 0);
+
+	(void)argc;
+	if (l < 0 || bind(l, a, len) < 0 || listen(l, 64) < 0 || getsockname(l, a, &len) < 0)
+		return 97;
+	printf("port %u\n", ntohs(is_six ? six.sin6_port : four.sin_port));
+	fflush(stdout);
+	signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		int s = accept(l, NULL, NULL);
+		if (s < 0 || fork() != 0) {
+			close(s);
+			continue;
+		}
+		ssize_t n;
+		while ((n = read(s, chunk, CHUNK)) > 0 && write_all(s, chunk, (size_t)n) == 0)
+			;
+		(void)write_all(s, "bye", 3);
+		_exit(0);
+	}
 }
 
 static int do_cat(int argc, char **argv)
@@ -733,6 +767,7 @@ static const struct verb {
 	{"openmany", do_openmany, 0},
 	{"orphans", do_orphans, 1},
 	{"raise", do_raise, 1},
+	{"serve", do_serve, 1},
 	{"signals", do_signals, 1},
 	{"sigstate", do_sigstate, 0},
 	{"stay", do_stay, 1},

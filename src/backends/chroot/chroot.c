@@ -176,9 +176,9 @@ const struct cell_backend cell_backend_chroot = {
 		"network and devices of the host are within its reach.",
 	.tier = 1,
 	.strength = 0,
-	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
-		CAP(MOUNTS) | CAP(NET_OPEN),
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
+		CAP(NAMED) | CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(ROOT_DIR) |
+		CAP(ROOT_TAR) | CAP(MOUNTS) | CAP(NET_OPEN),
 	.probe = chroot_probe,
 	.create = chroot_create,
 	.open_guest = cell_guest_connect,

@@ -21,6 +21,7 @@ static struct {
 	int fd; /* to the launcher, -1 */
 	pid_t pid;
 	pid_t owner; /* who started it: a fork of us needs one of its own */
+	uid_t uid;   /* and as whom */
 	struct launcher_reply hello;
 } launcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
@@ -93,6 +94,7 @@ static int start(struct cell_error *err)
 	launcher.fd = pair[0];
 	launcher.pid = s.pid;
 	launcher.owner = getpid();
+	launcher.uid = geteuid();
 	return 0;
 }
 
@@ -180,6 +182,12 @@ static int be_ready(struct cell_error *err)
 
 	if (launcher.fd >= 0 && launcher.owner == getpid() && launcher.hello.answer)
 		return 0;
+	/* privileges were dropped since: another launcher would be a weaker one, and know nothing of the cells there are */
+	if (launcher.pid > 0 && launcher.owner == getpid() && launcher.uid != geteuid()) {
+		int dead = cell_fail(err, CELL_EBACKEND, ECHILD,
+			"the launcher has died, and this process may not start another");
+		return cell_error_hint(err, dead, "restart the server; its cells go on meanwhile");
+	}
 	int r = start(err);
 	if (r < 0)
 		return r;

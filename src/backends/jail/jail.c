@@ -470,8 +470,15 @@ static int jail_destroy(struct cell *c, struct cell_error *err)
 		}
 		close_control(s);
 	}
-	r = cell_guest_stop(c, err);
-	return r < 0 ? r : remove_slot(c, err);
+	struct cell_error why = {0};
+	r = cell_guest_stop(c, &why);
+	/* we have given up the right to kill it since the launcher was started; the launcher has not */
+	if (r < 0 && r != -EPERM) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	return remove_slot(c, err);
 }
 
 #define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
@@ -484,8 +491,8 @@ const struct cell_backend cell_backend_jail = {
 		"cannot get one. They share its kernel: a hole in that is a hole in the wall.",
 	.tier = 2,
 	.strength = 100,
-	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) | CAP(HIDE_FILES) |
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
+		CAP(NAMED) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) | CAP(HIDE_FILES) |
 		CAP(HIDE_PROCESSES) | CAP(SYSCALL_FILTER) | CAP(ROOT_DIR) | CAP(ROOT_TAR) |
 		CAP(IMAGE) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) |
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |

@@ -41,8 +41,8 @@ const struct cell_backend cell_backend_local = {
 		"deadline ends all of them.",
 	.tier = 1,
 	.strength = 10,
-	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(NET_OPEN),
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
+		CAP(NAMED) | CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(NET_OPEN),
 	.probe = local_probe,
 	.create = local_create,
 	.open_guest = cell_guest_connect,

@@ -91,10 +91,10 @@ const struct cell_backend cell_backend_subprocess = {
 		"TMPDIR are their own and are removed afterwards.",
 	.tier = 1,
 	.strength = 20,
-	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(USER) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) | CAP(LIMIT_FILES) |
-		CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) |
-		CAP(NET_OPEN),
+	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
+		CAP(NAMED) | CAP(USER) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) |
+		CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) |
+		CAP(LIMIT_CPU_TIME) | CAP(NET_OPEN),
 	.probe = subprocess_probe,
 	.create = subprocess_create,
 	.open_guest = cell_guest_connect,
