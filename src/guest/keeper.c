@@ -330,9 +330,11 @@ static void keep(struct keeper *k)
 		if (sig == SIGTERM) { /* the guest died */
 			kill_now(k);
 		} else if (sig == SIGRTMIN) {
-			int wanted_sig = info.si_value.sival_int & 0xff;
+			int value = info.si_value.sival_int, wanted_sig = value & 0xff;
 
-			if (!(info.si_value.sival_int & KEEPER_TREE))
+			if (value >> 9 != KEEPER_FOR(k->l->number) >> 9)
+				continue; /* for the command before */
+			if (!(value & KEEPER_TREE))
 				signal_group(k, wanted_sig);
 			else if (wanted_sig == SIGKILL)
 				kill_now(k);
@@ -345,24 +347,11 @@ static void keep(struct keeper *k)
 	report(k, true);
 }
 
-/* Signals meant for the command before: sent before this one came, so they are all here. */
-static void drop_stale_signals(void)
-{
-	static const struct timespec now;
-	sigset_t stale;
-
-	sigemptyset(&stale);
-	sigaddset(&stale, SIGRTMIN);
-	while (sigtimedwait(&stale, NULL, &now) > 0)
-		;
-}
-
 void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
 	int first_unneeded_fd)
 {
 	struct keeper k = {.l = l, .slot = slot, .report_fd = report_fd, .start_ns = now_ns()};
 
-	drop_stale_signals();
 	if (l->timeout_ms)
 		k.next_ns = k.start_ns + l->timeout_ms * 1000000u;
 

@@ -71,5 +71,7 @@ void keeper_run(const struct launch *l, struct keeper_slot *slot, int report_fd,
 	int first_unneeded_fd);
 void keeper_close_from(int first);
 
-/* The value of SIGRTMIN, from the guest: a signal, and KEEPER_TREE. */
-#define KEEPER_TREE 0x100
+/* The value of SIGRTMIN, from the guest: a signal, KEEPER_TREE, and which command it is for. A keeper has one after the other: what was
+ * sent for the last one may come when it has the next, and what is for the next before it has begun. */
+#define KEEPER_TREE	   0x100
+#define KEEPER_FOR(number) ((int)(((number)&0x3fffffu) << 9))

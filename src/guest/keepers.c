@@ -31,6 +31,7 @@ struct kept {
 	pid_t pid;
 	int sock;
 	bool is_idle;
+	uint32_t number; /* of the command it has */
 	struct keeper_slot *slot;
 };
 static struct kept *all;
@@ -173,7 +174,9 @@ int keeper_signal(pid_t pid, int sig, bool tree)
 	/* a command may have stopped it: they are of one user */
 	if (tree && sig == SIGKILL)
 		(void)kill(pid, SIGCONT);
-	const union sigval v = {.sival_int = sig | (tree ? KEEPER_TREE : 0)};
+	const struct kept *k = find(pid);
+	const union sigval v = {
+		.sival_int = sig | (tree ? KEEPER_TREE : 0) | KEEPER_FOR(k ? k->number : 0)};
 
 	if (sigqueue(pid, SIGRTMIN, v) == 0)
 		return 0;
@@ -345,7 +348,8 @@ static pid_t fork_keeper(const struct launch *l, int report_fd)
 		free(k);
 		return -e;
 	}
-	*k = (struct kept){.next = all, .pid = pid, .sock = sv[0], .slot = slot};
+	*k = (struct kept){
+		.next = all, .pid = pid, .sock = sv[0], .slot = slot, .number = l ? l->number : 0};
 	all = k;
 	return pid;
 }
@@ -365,6 +369,7 @@ pid_t keeper_start(const struct launch *l, int report_fd)
 	for (struct kept *k = all; k; k = k->next) {
 		if (k->is_idle && hand_over(k, l) == 0) {
 			k->is_idle = false;
+			k->number = l->number;
 			return k->pid;
 		}
 	}

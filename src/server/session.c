@@ -355,7 +355,8 @@ static void make_work(void *arg)
 		if (m->result == 0) {
 			m->err = (struct cell_error){0};
 		} else if (why.code != CELL_EGONE && why.code != CELL_ENOTFOUND) {
-			m->err = why; /* it lives, and is not ours alone: never removed for being busy */
+			m->err =
+				why; /* it lives, and is not ours alone: never removed for being busy */
 			return;
 		}
 	}
@@ -580,7 +581,7 @@ struct ending {
 	char name[64];
 	struct cell_error err;
 	int result;
-	bool is_kept; /* others use the cell */
+	bool is_kept;	     /* others use the cell */
 	struct cell **fresh; /* of an ephemeral session's commands */
 	size_t n_fresh;
 };

@@ -98,6 +98,15 @@ def test_stdin_later_and_in_pieces(client):
     assert out.body == data
 
 
+def test_a_kill_right_behind_the_start_is_not_lost(client):
+    """One keeper runs one command after the other: the signal may come before it has begun with this one."""
+    s = client.session()
+    for _ in range(40):
+        exec_id = s.background("sleep 300")
+        assert client.delete(f"{s.path}/execs/{exec_id}").status == 204
+        assert list(s.follow(exec_id))[-1]["exit_code"] == 137
+
+
 def test_signals(client):
     s = client.session()
     exec_id = s.background("trap 'echo caught; exit 9' USR1; echo ready; while :; do sleep 0.05; done")
