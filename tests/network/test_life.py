@@ -85,6 +85,30 @@ def test_nothing_is_left_when_the_launcher_is_killed(world, user):
     eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
 
 
+def test_nothing_is_left_when_the_launcher_is_killed_while_pasta_starts(world, user):
+    """The cell's first process is there and waits for a network: with the launcher gone, nobody would ever tell it."""
+    if user.is_root:
+        pytest.skip("pasta is for those without root")
+    slow = user.tmp / "slow"
+    slow.mkdir()
+    (slow / "pasta").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (slow / "pasta").chmod(0o755)
+    slow.chmod(0o755)
+    path, user.env["PATH"] = user.env["PATH"], f"{slow}:{user.env['PATH']}"
+    p = user.start("run", "--network", "open", "--", "true")
+    user.env["PATH"] = path
+    try:
+        eventually(lambda: [c for _, c in in_namespace(world.host) if c.startswith(b"sleep 1000")], "pasta is not asked for")
+        launcher = launcher_of(p)
+        waiting = children(launcher)
+        assert waiting, "no first process waits"
+        os.kill(launcher, signal.SIGKILL)
+        eventually(lambda: not [pid for pid in waiting if os.path.exists(f"/proc/{pid}")], "the first process is left")
+    finally:
+        end(p)
+    eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
+
+
 @pytest.mark.parametrize("whom", [b"cell-net", b"pasta"])
 def test_keeper_and_pasta_end_together(world, user, whom):
     if user.is_root:
