@@ -193,6 +193,15 @@ void net_sweep(void)
 	}
 }
 
+void net_settle(void)
+{
+	for (int i = 0; i < 20 && host.is_rootful && net_host_is_marked(host_id); i++) {
+		at_home(NULL, 0);
+		if (net_host_is_marked(host_id))
+			(void)usleep(10000);
+	}
+}
+
 void net_close(uint32_t slot)
 {
 	forget_closed(slot);

@@ -34,6 +34,8 @@ void net_leave(void);
 /* Remove what all cells shared, if there is no interface any more: after the last, after a crash.
  * Costs one look at a file where there is nothing to do. */
 void net_sweep(void);
+/* The same, waiting a moment for an interface that is on its way out. */
+void net_settle(void);
 
 /* ---- net_filter.c: in the cell's namespace ---- */
 int net_filter(const struct launcher_request *rq, struct failure *f);

@@ -412,6 +412,8 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 	struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
 	if (s)
 		net_close(s->number);
+	else if (!f.step)
+		net_settle(); /* somebody swept it, and knew nothing of its network */
 	slot_free(s);
 	if (f.step)
 		answer_failure(control_fd, &f);
