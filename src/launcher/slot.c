@@ -111,6 +111,19 @@ void slot_name_owner(struct slot *s, const char *title)
 		(void)!write(fd, title, strlen(title));
 }
 
+/* What a dead cell's lock says must not be said of the next one: who still removes the former would kill
+ * that. Before the groups change hands, so that whoever finds the name has opened the dead cell's. */
+static bool forget_owner(struct slot *s)
+{
+	struct stat st;
+
+	if (fstat(s->lock_fd, &st) == 0 && st.st_size == 0)
+		return true;
+	s->has_title = true;
+	slot_name_owner(s, "");
+	return fstat(s->lock_fd, &st) == 0 && st.st_size == 0;
+}
+
 bool slot_is_owned_by(uint32_t number, const char *title)
 {
 	char name[16], text[256];
@@ -182,8 +195,9 @@ struct slot *slot_take(struct failure *f)
 		next_number = n + 1;
 		/* CPUs and limits that a crashed launcher left there are not ours; and who lives there under
 		 * another lock than ours must not be mixed with us */
+		bool is_nobodys = forget_owner(s);
 		cgroup_model_release(&host.cgroups, &s->cgroup, n);
-		if (cgroup_remove(&host.cgroups, &s->cgroup, n))
+		if (is_nobodys && cgroup_remove(&host.cgroups, &s->cgroup, n))
 			return s;
 		slot_drop(s);
 	}

@@ -199,3 +199,20 @@ TEST(who_removes_a_cell_kills_under_its_name_alone)
 	ASSERT_EQ(unlinkat(host.slots_fd, "groups", AT_REMOVEDIR), 0);
 	clean();
 }
+
+TEST(a_number_that_is_taken_again_has_not_the_name_of_the_dead)
+{
+	struct failure f = {0};
+
+	prepare();
+	int dead = openat(host.slots_fd, "0", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT(dead >= 0 && write(dead, "cell-guest:dead", 15) == 15);
+	close(dead); /* killed with its launcher: nobody has tidied up */
+	ASSERT(slot_is_owned_by(0, "cell-guest:dead"));
+	struct slot *s = slot_take(&f);
+	ASSERT(s);
+	ASSERT_EQ(s->number, 0);
+	ASSERT(!slot_is_owned_by(0, "cell-guest:dead")); /* or its removal would end this one */
+	slot_free(s);
+	clean();
+}
