@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -339,12 +340,15 @@ static int make_idmap(const struct slot *s, uint32_t uid, uint32_t gid, struct f
 {
 	char text[48], path[48];
 	int pidfd = -1, fd = -1;
-	pid_t pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
+	pid_t parent = getpid(), pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
 
 	if (pid < 0)
 		return fail(f, LAUNCHER_STEP_WORKSPACE,
 			"make a user namespace for an idmapped mount", NULL);
 	if (pid == 0) {
+		/* it has our locks: left behind by a launcher that was killed, it would keep them for ever */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+			_exit(1);
 		for (;;)
 			(void)pause();
 	}
