@@ -194,6 +194,46 @@ def test_forwarding_that_was_on_stays_on(world, user):
         world.host("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")
 
 
+def test_forwarding_is_taken_back_from_many_interfaces(world, user):
+    if not user.is_root:
+        pytest.skip("nothing is passed on without root")
+    names = [f"many-{n}" for n in range(300)]
+    script = "\n".join(f"link add {n} type veth peer name {n}p" for n in names)
+    world.host("sh", "-c", f"ip -batch - <<'END'\n{script}\nEND")
+    on = "cat /proc/sys/net/ipv4/conf/many-*/forwarding | grep -c 1 || true"
+    try:
+        p = begin(user)
+        try:
+            assert world.host("sh", "-c", on).stdout.strip() == "600"  # the control
+        finally:
+            end(p)
+        user.cell("run", "--", "true")
+        eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
+        assert world.host("sh", "-c", on).stdout.strip() == "0"
+    finally:
+        script = "\n".join(f"link del {n}" for n in names)
+        world.host("sh", "-c", f"ip -batch - <<'END'\n{script}\nEND")
+
+
+def test_interfaces_may_come_and_go_meanwhile(world, user):
+    if not user.is_root:
+        pytest.skip("nothing of the host's interfaces is touched without root")
+    churn = "while :; do for n in 1 2 3 4 5 6; do ip link add come-$n type veth peer name go-$n; done; " \
+        "for n in 1 2 3 4 5 6; do ip link del come-$n; done; done"
+    other = subprocess.Popen(world.host.command("sh", "-c", churn), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True)
+    try:
+        for _ in range(15):
+            r = user.cell("run", "--network", "open", "--", "true", check=False)
+            assert r.returncode == 0, r.stderr
+    finally:
+        os.killpg(other.pid, signal.SIGKILL)
+        other.wait()
+        for n in range(1, 7):
+            world.host("ip", "link", "del", f"come-{n}", check=False)
+    eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
+
+
 def test_strangers_get_nothing_passed_on(world, user):
     """While a cell is open the host passes packets on, for cells only."""
     if not user.is_root:
