@@ -161,6 +161,8 @@ static void at_home(const uint32_t *slots, size_t n)
 	if (lock >= 0) {
 		for (size_t i = 0; i < n; i++)
 			net_link_remove(slots[i]);
+		if (!n)
+			net_link_remove_dead();
 		net_host_release(host_id);
 	}
 	net_host_unlock(lock);

@@ -54,6 +54,8 @@ int net_link_outer(struct net_address *a, uint32_t slot, int inner_ns_fd, struct
 int net_link_inner(const struct net_address *a, struct failure *f);
 /* In the host's: remove those of a slot; they may be gone already. */
 void net_link_remove(uint32_t slot);
+/* Those of cells that nobody holds any more: the kernel takes its time, and who asks may not stay to see it. */
+void net_link_remove_dead(void);
 
 /* ---- net_host.c: what all cells share on the host, in its namespace ---- */
 /* Holding the lock until net_host_unlock(): nobody of ours changes it meanwhile. */
