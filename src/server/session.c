@@ -119,12 +119,19 @@ static void release_quota(struct session *s)
 		(void)quota_release(s->srv->quota, s->cell_name, NULL);
 }
 
+void session_take_out(struct session *s)
+{
+	s->is_gone = true;
+	HASH_DEL(s->srv->sessions, s);
+	session_unref(s);
+}
+
 void session_forget(struct session *s)
 {
 	if (s->is_gone)
 		return;
-	s->is_gone = true;
-	HASH_DEL(s->srv->sessions, s);
+	session_ref(s);
+	session_take_out(s);
 	(void)db_run(s->srv->db, NULL, "DELETE FROM sessions WHERE id = ?", "s", s->id);
 	char id[64];
 	(void)snprintf(id, sizeof id, SPOOL_HOLD, s->id);
@@ -428,7 +435,7 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	struct cell_error *err)
 {
 	struct cell_config *cfg = NULL;
-	const struct cell_spec *spec;
+	const struct cell_spec *spec = NULL;
 	struct quota_verdict verdict;
 	struct session *s;
 
