@@ -159,6 +159,7 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 struct session *session_new(struct server *srv, const char *id);
 int session_insert(struct session *s); /* -ENOMEM */
 void session_forget(struct session *s);
+void session_take_out(struct session *s); /* of the table; its reference goes */
 void session_make(struct session *s);
 int session_seat(struct session *s, struct cell *cell, struct cell_error *err);
 int session_fresh_seat_of(struct session *s, struct cell *cell, struct seat **ret,
