@@ -58,6 +58,13 @@ void cell_process_boot_id(char ret[64])
 /* The child runs on a stack that ASan does not know and would warn of at _exit. */
 #define IN_CHILD __attribute__((no_sanitize("address")))
 
+#ifdef __SANITIZE_THREAD__
+/* The sanitizer's own clone() takes a child that lives in our memory for a forked one, and from then on no longer sees this thread's
+ * locks. */
+extern int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
+
 struct child {
 	struct cell_spawn *spawn;
 	int image_fd, pass_fd, null_fd;
@@ -70,8 +77,12 @@ IN_CHILD static void reset_signals(void)
 	struct sigaction sa = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
+#ifdef __SANITIZE_THREAD__
+	(void)sa; /* it would forget our handlers, which it keeps in our memory; exec resets them */
+#else
 	for (int sig = 1; sig < NSIG; sig++)
 		(void)sigaction(sig, &sa, NULL);
+#endif
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

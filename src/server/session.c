@@ -344,6 +344,13 @@ struct making {
 	void *arg;
 };
 
+/* Made by a server that died before it knew: it is ours. Or what makes cells died under it, the launcher: there is a new one. */
+static bool is_worth_again(const struct cell_error *err)
+{
+	return err->code == CELL_EEXISTS || err->code == CELL_EGONE ||
+	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
+}
+
 static void make_work(void *arg)
 {
 	struct making *m = arg;
@@ -359,14 +366,12 @@ static void make_work(void *arg)
 		if (m->result == 0) {
 			m->err = (struct cell_error){0};
 		} else if (why.code != CELL_EGONE && why.code != CELL_ENOTFOUND) {
-			m->err =
-				why; /* it lives, and is not ours alone: never removed for being busy */
+			m->err = why; /* it lives, and is not ours alone: never removed for being busy */
+			return;
 		}
 	}
-	/* made by a server that died before it knew: it is ours. Or what makes it, the launcher, died under it: there is a new one. Others clean up after it as well: that it is gone by then is no failure. */
-	for (int i = 0; i < MAKE_TRIES && m->result < 0 &&
-			(m->err.code == CELL_EEXISTS || m->err.code == CELL_EGONE);
-		i++) {
+	/* Others clean up after a dead launcher as well: that it is gone by then is no failure. */
+	for (int i = 0; i < MAKE_TRIES && m->result < 0 && is_worth_again(&m->err); i++) {
 		struct cell_error why = {0};
 		m->err = (struct cell_error){0};
 		m->result = cell_remove(spec->name, &why);
