@@ -256,5 +256,6 @@ const struct cli_verb cli_verb_top = {
 		    "cell top --json",
 	.groups = {options},
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = top,
 };

@@ -41,7 +41,8 @@ int post_json(const char *url, const char *token, const char *body, size_t len, 
 	if (u.scheme == NET_UNIX)
 		(void)snprintf(base, sizeof base, "unix:%s", u.host);
 	else
-		(void)snprintf(base, sizeof base, "%s://%s", u.scheme == NET_HTTPS ? "https" : "http", u.authority);
+		(void)snprintf(base, sizeof base, "%s://%s",
+			u.scheme == NET_HTTPS ? "https" : "http", u.authority);
 	call.target = u.path;
 	r = http_client_new(base, &options, &client, err);
 	if (r == 0)

@@ -134,14 +134,44 @@ void session_forget(struct session *s)
 	session_unref(s);
 }
 
-int session_find(struct server *srv, const char *id, const char *tenant, struct session **ret,
-	struct cell_error *err)
+const char *session_name(const struct session *s)
+{
+	return json_string_value(json_object_get(s->labels, SESSION_NAME));
+}
+
+struct session *session_named(struct server *srv, const char *name, const char *tenant)
+{
+	struct session *s, *next;
+
+	HASH_ITER (hh, srv->sessions, s, next) {
+		const char *have = session_name(s);
+		if (have && !strcmp(have, name) && !strcmp(s->tenant, tenant))
+			return s;
+	}
+	return NULL;
+}
+
+int session_check_name(struct server *srv, const char *name, const char *tenant,
+	const struct session *self, struct cell_error *err)
+{
+	const struct session *other = session_named(srv, name, tenant);
+
+	if (!other || other == self)
+		return 0;
+	int r = cell_fail(err, CELL_EEXISTS, 0, "there is already a cell '%.64s'", name);
+	return cell_error_hint(err, r, "choose another name, or remove it: cell rm %.64s", name);
+}
+
+int session_find(struct server *srv, const char *id, const char *own_tenant, bool is_any,
+	struct session **ret, struct cell_error *err)
 {
 	struct session *s;
 
 	HASH_FIND_STR(srv->sessions, id, s);
+	if (!s)
+		s = session_named(srv, id, own_tenant);
 	/* another tenant's is not there, as far as this one can tell */
-	if (!s || (tenant && strcmp(s->tenant, tenant))) {
+	if (!s || (!is_any && strcmp(s->tenant, own_tenant))) {
 		int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no session '%.64s'", id);
 		return cell_error_hint(err, r,
 			"GET /v1/sessions lists them; they end when idle for too long");
@@ -366,7 +396,8 @@ static void make_work(void *arg)
 		if (m->result == 0) {
 			m->err = (struct cell_error){0};
 		} else if (why.code != CELL_EGONE && why.code != CELL_ENOTFOUND) {
-			m->err = why; /* it lives, and is not ours alone: never removed for being busy */
+			m->err =
+				why; /* it lives, and is not ours alone: never removed for being busy */
 			return;
 		}
 	}
@@ -511,6 +542,9 @@ static void read_order(struct session *s, const struct session_order *o,
 		*eq = '\0';
 		(void)json_object_set_new(s->labels, key, json_string(eq + 1));
 	}
+	json_t *name = json_object_get(o->spec, "name");
+	if (json_is_string(name))
+		(void)json_object_set(s->labels, SESSION_NAME, name);
 }
 
 int session_create(struct server *srv, const struct session_order *order, struct session **ret,
@@ -538,6 +572,12 @@ int session_create(struct server *srv, const struct session_order *order, struct
 		return r;
 	}
 	read_order(s, order, spec);
+	r = session_name(s) ? session_check_name(srv, session_name(s), s->tenant, NULL, err) : 0;
+	if (r < 0) {
+		cell_config_free(cfg);
+		session_unref(s);
+		return r;
+	}
 	uint64_t amounts[QUOTA_HELD] = {[QUOTA_CELLS] = 1,
 		[QUOTA_CPU_MILLIS] = spec->limits.cpu_millis,
 		[QUOTA_MEMORY_BYTES] = spec->limits.memory_bytes,

@@ -94,9 +94,17 @@ struct session_order {
  * that id; CELL_ELIMIT by quota. A reference for the caller. */
 int session_create(struct server *srv, const struct session_order *order, struct session **ret,
 	struct cell_error *err);
-/* Of this tenant (NULL: any). A reference. CELL_ENOTFOUND. */
-int session_find(struct server *srv, const char *id, const char *tenant, struct session **ret,
-	struct cell_error *err);
+/* By its id, or by its name among those of own_tenant; is_any: another tenant's by its id too. A reference. CELL_ENOTFOUND. */
+int session_find(struct server *srv, const char *id, const char *own_tenant, bool is_any,
+	struct session **ret, struct cell_error *err);
+
+/* A name is a label that one session of a tenant has at a time. */
+#define SESSION_NAME "name"
+const char *session_name(const struct session *s); /* NULL: it has none */
+struct session *session_named(struct server *srv, const char *name, const char *tenant);
+/* CELL_EEXISTS when another one than `self` (may be NULL) has it. */
+int session_check_name(struct server *srv, const char *name, const char *tenant,
+	const struct session *self, struct cell_error *err);
 void session_ref(struct session *s);
 void session_unref(struct session *s); /* takes NULL */
 void session_touch(struct session *s); /* it was used just now */

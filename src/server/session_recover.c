@@ -308,7 +308,8 @@ static bool has_owner(struct server *srv, const char *name)
 		*dot = '\0';
 	HASH_FIND_STR(srv->sessions, id, s);
 	for (struct session *any = srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)
-		if (!strcmp(any->cell_name, id) && any->state != SESSION_LOST && any->state != SESSION_FAILED)
+		if (!strcmp(any->cell_name, id) && any->state != SESSION_LOST &&
+			any->state != SESSION_FAILED)
 			return true;
 	if (!s || s->state == SESSION_LOST || s->state == SESSION_FAILED)
 		return false;
