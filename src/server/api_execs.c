@@ -182,7 +182,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 
 static json_t *meta_of(struct call *c, const struct wish *w)
 {
-	char when[CLOCK_TEXT_MAX], trace[33];
+	char when[CLOCK_TEXT_MAX], trace[33], parent[TRACEPARENT_MAX];
 	json_t *o = json_object(), *argv = w->argv ? json_array() : NULL;
 
 	if (w->command)
@@ -203,6 +203,8 @@ static json_t *meta_of(struct call *c, const struct wish *w)
 	(void)json_object_set_new(o, "actor", json_string(c->who.id));
 	(void)json_object_set_new(o, "request_id", json_string(http_request_id(c->x)));
 	(void)json_object_set_new(o, "trace", json_string(trace_id_text(&c->span.context, trace)));
+	(void)json_object_set_new(o, "traceparent",
+		json_string(trace_format(&c->span.context, parent)));
 	(void)json_object_set_new(o, "fingerprint", json_string(c->fingerprint));
 	if (c->is_keyed)
 		(void)json_object_set_new(o, "key", json_string(c->key));

@@ -127,6 +127,26 @@ static const char *meta_text(const struct exec *e, const char *name)
 	return json_string_value(json_object_get(e->meta, name));
 }
 
+/* From its start to its end within the request's trace, also when another server started it. */
+static void trace_exec(struct exec *e, uint64_t wall_us, bool is_error)
+{
+	const char *header = meta_text(e, "traceparent");
+	struct trace_context parent;
+	struct trace_span span;
+
+	if (!e->srv->tracer || !header || trace_parse(header, strlen(header), &parent) < 0)
+		return;
+	trace_begin(e->srv->tracer, &parent, TRACE_INTERNAL, "exec", &span);
+	span.start_ns = clock_unix_ns() - (int64_t)wall_us * 1000;
+	trace_set(&span, "cell.session", e->session->id);
+	trace_set(&span, "cell.exec", e->id);
+	trace_set(&span, "cell.backend", e->session->backend);
+	trace_set(&span, "cell.request_id", meta_text(e, "request_id"));
+	trace_set_number(&span, "process.exit.code",
+		json_integer_value(json_object_get(e->end, "exit_code")));
+	trace_end(e->srv->tracer, &span, is_error);
+}
+
 static void put_on_record(struct exec *e)
 {
 	struct session *s = e->session;
@@ -151,6 +171,7 @@ static void put_on_record(struct exec *e)
 		.usage = &usage};
 	struct cell_error why = {0};
 
+	trace_exec(e, usage.wall_us, usage.is_error);
 	if (ledger_result(&e->srv->ledger, &a, &why) < 0)
 		log_failure("audit.failed", &why, e->id);
 	else
