@@ -2,6 +2,7 @@
 /* cellinfo.c: cells and back ends as JSON and as words. */
 #include "cli/cellinfo.h"
 
+#include "cli/cells.h"
 #include "cli/memory.h"
 #include "cli/output.h"
 
@@ -37,7 +38,8 @@ json_t *cli_cell_json(const struct cell_info *info)
 	cli_json_string(o, "state", cli_state_name(info->state));
 	cli_json_string(o, "workspace", info->workspace);
 	json_object_set_new(o, "ephemeral", json_boolean(info->is_ephemeral));
-	json_object_set_new(o, "guest_pid", json_integer(info->guest_pid));
+	json_object_set_new(o, "guest_pid",
+		info->guest_pid ? json_integer(info->guest_pid) : json_null());
 	json_object_set_new(o, "created_unix_ms", json_integer((json_int_t)info->created_unix_ms));
 	json_object_set_new(o, "labels", labels);
 	cli_json_string(o, "directory", info->directory);
@@ -82,10 +84,9 @@ json_t *cli_backend_json(const struct cell_backend_info *info)
 	return o;
 }
 
-struct cell_backend_info *cli_backends(size_t *ret_n)
+int cli_backends(struct cell_backend_info **ret, size_t *ret_n, struct cell_error *err)
 {
-	struct cell_backend_info *list = cli_calloc(CLI_BACKENDS_MAX, sizeof(*list));
-
-	*ret_n = cell_backends_probe(list, CLI_BACKENDS_MAX);
-	return list;
+	*ret = cli_calloc(CLI_BACKENDS_MAX, sizeof(**ret));
+	*ret_n = 0;
+	return cells->backends(*ret, CLI_BACKENDS_MAX, ret_n, err);
 }

@@ -13,5 +13,5 @@ json_t *cli_backend_json(const struct cell_backend_info *info);
 const char *cli_backend_state(const struct cell_backend_info *info);
 
 #define CLI_BACKENDS_MAX 64
-/* Every known back end, probed. Never NULL; caller frees. */
-struct cell_backend_info *cli_backends(size_t *ret_n);
+/* Every known back end, probed. *ret is never NULL; caller frees, also after an error. */
+int cli_backends(struct cell_backend_info **ret, size_t *ret_n, struct cell_error *err);

@@ -70,6 +70,7 @@ struct cli_verb {
 	 * stand anywhere. */
 	int head;
 	bool is_hidden;
+	bool is_here;			     /* works on this machine whatever --server says */
 	const struct cli_verb *const *verbs; /* verbs of its own (file, config); NULL-terminated */
 	/* Do it. Returns the exit code. NULL when it only has verbs of its own. */
 	int (*run)(struct cli *cli, const struct cli_args *args);
@@ -84,8 +85,9 @@ struct cli {
 	bool color_out, color_err; /* may colours be used on stdout, stderr */
 	const char *config_path;   /* --config */
 	bool no_config;
-	const struct cli_verb *const *verbs; /* all of them */
-	const struct cli_verb *verb;	     /* the one running; its parent when it has one */
+	const char *server, *token_file, *ca_file; /* --server, --token-file, --ca */
+	const struct cli_verb *const *verbs;	   /* all of them */
+	const struct cli_verb *verb;		   /* the one running; its parent when it has one */
 	const struct cli_verb *parent;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/find.h"
 #include "cli/memory.h"
@@ -32,7 +33,7 @@ static int join(struct cli *cli, const struct cli_args *args, struct cell *c,
 	s->is_tty = cmd.is_tty;
 	s->is_joinable = true;
 	s->has_stdin = has_stdin && (cmd.is_tty || !isatty(STDIN_FILENO));
-	r = cell_exec_attach(c, found->id, &opts, &s->exec, err);
+	r = cells->exec_attach(c, found->id, &opts, &s->exec, err);
 	if (r < 0)
 		return r;
 	cli_stream_sinks(s, cli, &cmd);
@@ -41,7 +42,7 @@ static int join(struct cli *cli, const struct cli_args *args, struct cell *c,
 		uint16_t rows, cols;
 		(void)cli_terminal_raw();
 		cli_terminal_size(&rows, &cols);
-		(void)cell_exec_resize(s->exec, rows, cols, NULL);
+		(void)cells->exec_resize(s->exec, rows, cols, NULL);
 	}
 	r = cli_stream_run(s, err);
 	cli_terminal_restore();

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/cells.h"
 #include "cli/ledger.h"
 #include "cli/output.h"
+#include "cli/remote/ledger.h"
 #include "cli/signals.h"
 #include "cli/spec.h"
 
@@ -31,7 +33,7 @@ static int log_find(const struct cli *cli, const struct cli_args *args, struct l
 	struct cell_error *err)
 {
 	l->dir = cli_args_value(args, "dir");
-	if (l->dir)
+	if (l->dir || cells->server)
 		return 0;
 	int r = cli_place_find(cli, false, &l->cfg, &l->place, err);
 	l->dir = l->place.audit_dir;
@@ -53,6 +55,14 @@ static int read_filter(const struct cli_args *args, struct audit_filter *f, stru
 	f->effect = cli_args_value(args, "effect");
 	int r = cli_time_option(args, "since", &f->since_ns, err);
 	return r < 0 ? r : cli_time_option(args, "until", &f->until_ns, err);
+}
+
+/* Of a directory, or of the server. */
+static int walk(const struct log *l, const struct audit_filter *f, audit_record_fn fn, void *user,
+	struct cell_error *err)
+{
+	return l->dir ? audit_query(l->dir, f, fn, user, err)
+		      : remote_audit_query(f, fn, user, err);
 }
 
 struct output {
@@ -150,11 +160,11 @@ static int tail(struct cli *cli, const struct cli_args *args)
 	cli_signals_catch();
 	int r = 0;
 	if (f.last)
-		r = audit_query(l.dir, &f, print_record, &o, &err);
+		r = walk(&l, &f, print_record, &o, &err);
 	f.last = 0;
 	/* From the end, also when nothing was shown. */
 	struct audit_verdict v;
-	if (r == 0 && !o.last_seq && cli_args_has(args, "follow") &&
+	if (r == 0 && !o.last_seq && cli_args_has(args, "follow") && l.dir &&
 		audit_verify(l.dir, NULL, true, &v, NULL) == 0)
 		o.last_seq = v.last_seq;
 	while (r == 0 && cli_args_has(args, "follow") && !cli_signals_stop()) {
@@ -164,7 +174,7 @@ static int tail(struct cli *cli, const struct cli_args *args)
 		while (cli_signals_next())
 			continue;
 		f.after_seq = o.last_seq;
-		r = audit_query(l.dir, &f, print_record, &o, &err);
+		r = walk(&l, &f, print_record, &o, &err);
 	}
 	return end(cli, r, &err);
 }
@@ -190,9 +200,9 @@ static int query(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
 	if (!cli->is_json)
-		return end(cli, audit_query(l.dir, &f, print_record, &o, &err), &err);
+		return end(cli, walk(&l, &f, print_record, &o, &err), &err);
 	json_t *list = json_array();
-	int r = audit_query(l.dir, &f, collect, list, &err);
+	int r = walk(&l, &f, collect, list, &err);
 	if (r == 0)
 		return cli_print_json(cli, json_pack("{s:o}", "records", list));
 	json_decref(list);
@@ -227,7 +237,7 @@ static int export(struct cli *cli, const struct cli_args *args)
 	}
 	o.to = file ? file : stdout;
 	cli_signals_catch();
-	int r = audit_query(l.dir, &f, print_record, &o, &err);
+	int r = walk(&l, &f, print_record, &o, &err);
 	if (r == 0 && file && fflush(file) != 0)
 		r = cell_fail_errno(&err, errno, "writing '%s'", path);
 	else if (r == -EPIPE && file)
@@ -261,6 +271,13 @@ static int verify(struct cli *cli, const struct cli_args *args)
 
 	if (cli_args_count(args, 0, 0, &err) < 0 || log_find(cli, args, &l, &err) < 0)
 		return cli_fail(cli, &err);
+	if (!l.dir) {
+		cell_fail(&err, CELL_ENOTSUP, 0,
+			"audit verify: a server cannot be asked whether its own log was changed");
+		cell_error_hint(&err, 0,
+			"run it on the server's machine, or on a copy: --dir DIR --key FILE");
+		return cli_fail(cli, &err);
+	}
 	const char *key = cli_args_value(args, "key");
 	key = cli_args_has(args, "no-key") ? NULL : key ? key : l.key;
 	if (!key && !cli_args_has(args, "no-key")) {

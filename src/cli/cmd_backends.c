@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/output.h"
 
 static void print_lack(const struct cli *cli, const char *title, const char *reason,
@@ -82,7 +83,7 @@ static int show_one(const struct cli *cli, const char *name)
 	struct cell_backend_info info;
 	struct cell_error err = {0};
 
-	if (cell_backend_probe(name, &info, &err) < 0)
+	if (cells->backend_probe(name, &info, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli->is_json)
 		return cli_print_json(cli, cli_backend_json(&info));
@@ -101,7 +102,8 @@ static int backends(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	if (args->n_operands)
 		return show_one(cli, args->operands[0]);
-	list = cli_backends(&n);
+	if (cli_backends(&list, &n, &err) < 0)
+		return cli_fail(cli, &err);
 	if (!cli->is_json) {
 		if (cli->is_quiet) {
 			for (size_t i = 0; i < n; i++)

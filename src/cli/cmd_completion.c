@@ -116,6 +116,7 @@ const struct cli_verb cli_verb_completion = {
 	.operands = {CLI_CHOICE},
 	.choices = "bash zsh fish",
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = completion,
 };
 

@@ -124,6 +124,7 @@ static const struct cli_verb check_verb = {
 		    "cell config check cell.yaml other.yaml",
 	.operands = {CLI_FILE},
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = check,
 };
 
@@ -146,6 +147,7 @@ static const struct cli_verb show_verb = {
 		    "cell config show --origin --memory 1g",
 	.groups = {show_options, cli_spec_options},
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = show,
 };
 

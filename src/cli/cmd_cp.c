@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/copy_arg.h"
 #include "cli/fileio.h"
@@ -80,7 +81,7 @@ static int upload(struct copy *k, const struct cli_copy_arg *from, const struct 
 
 	if (stat(from->path, &st) < 0)
 		return cell_fail_errno(err, errno, "copy '%.200s'", from->path);
-	is_directory = cell_file_stat(k->cell, to->path, note_stat, &there, NULL) == 0 &&
+	is_directory = cells->file_stat(k->cell, to->path, note_stat, &there, NULL) == 0 &&
 		       S_ISDIR(there.st_mode);
 	r = needs_directory(to->path, is_directory, n_sources, err);
 	if (r < 0)
@@ -88,7 +89,7 @@ static int upload(struct copy *k, const struct cli_copy_arg *from, const struct 
 	path = final_path(to->path, from->path, is_directory);
 	cli_progress_init(&k->progress, k->cli, from->path,
 		S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0);
-	return cell_file_upload(k->cell, from->path, path, on_progress, k, err);
+	return cells->file_upload(k->cell, from->path, path, on_progress, k, err);
 }
 
 static int download(struct copy *k, const struct cli_copy_arg *from, const struct cli_copy_arg *to,
@@ -97,7 +98,7 @@ static int download(struct copy *k, const struct cli_copy_arg *from, const struc
 	struct stat st = {0}, there;
 	auto_free char *path = NULL;
 	bool is_directory = stat(to->path, &there) == 0 && S_ISDIR(there.st_mode);
-	int r = cell_file_stat(k->cell, from->path, note_stat, &st, err);
+	int r = cells->file_stat(k->cell, from->path, note_stat, &st, err);
 
 	if (r == 0)
 		r = needs_directory(to->path, is_directory, n_sources, err);
@@ -106,7 +107,7 @@ static int download(struct copy *k, const struct cli_copy_arg *from, const struc
 	path = final_path(to->path, from->path, is_directory);
 	cli_progress_init(&k->progress, k->cli, from->path,
 		S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0);
-	return cell_file_download(k->cell, from->path, path, on_progress, k, err);
+	return cells->file_download(k->cell, from->path, path, on_progress, k, err);
 }
 
 static int note_source(uint64_t bytes, void *user)
@@ -121,9 +122,9 @@ static int from_stdin(struct copy *k, const struct cli_copy_arg *to, struct cell
 
 	cli_progress_init(&k->progress, k->cli, "stdin", 0);
 	if (k->is_tar)
-		r = cell_file_untar(k->cell, to->path, cli_fd_source, &source, err);
+		r = cells->file_untar(k->cell, to->path, cli_fd_source, &source, err);
 	else
-		r = cell_file_write(k->cell, to->path, 0, 0, cli_fd_source, &source, NULL, err);
+		r = cells->file_write(k->cell, to->path, 0, 0, cli_fd_source, &source, NULL, err);
 	if (r < 0 && source.sys_errno)
 		return cell_fail_errno(err, source.sys_errno, "read stdin");
 	return r;
@@ -141,9 +142,9 @@ static int to_stdout(struct copy *k, const struct cli_copy_arg *from, struct cel
 	cli_sink_fd(&target.sink, STDOUT_FILENO, false, 0);
 	cli_progress_init(&k->progress, k->cli, from->path, 0);
 	if (k->is_tar)
-		r = cell_file_tar(k->cell, from->path, cli_fd_target, &target, err);
+		r = cells->file_tar(k->cell, from->path, cli_fd_target, &target, err);
 	else
-		r = cell_file_read(k->cell, from->path, 0, 0, cli_fd_target, &target, err);
+		r = cells->file_read(k->cell, from->path, 0, 0, cli_fd_target, &target, err);
 	return cli_fd_target_end(&target, r, err);
 }
 
@@ -196,7 +197,7 @@ static int cp(struct cli *cli, const struct cli_args *args)
 		const char *name =
 			ends[n - 1].place == CLI_PLACE_CELL ? ends[n - 1].cell : ends[i].cell;
 		int r = 0;
-		if (!c || strcmp(cell_name(c), name) != 0) {
+		if (!c || strcmp(cells->name(c), name) != 0) {
 			cli_cell_close(&c);
 			r = cli_cell_open(name, &c, &err);
 		}

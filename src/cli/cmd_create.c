@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -61,21 +62,21 @@ static int create(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
 	cli_signals_patience(1);
-	if (cell_open(spec, &c, &err) < 0)
+	if (cells->open(spec, &c, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli_signals_stop()) {
-		(void)cell_destroy(steal_ptr(c), NULL);
+		(void)cells->destroy(steal_ptr(c), NULL);
 		return CLI_EXIT_SIGNAL + cli_signals_stop();
 	}
 	cli_tell_degraded(cli, c);
 	if (!cli->is_json) {
-		puts(cell_name(c));
+		puts(cells->name(c));
 		return cli_flush(cli);
 	}
 	o = json_object();
-	cli_json_string(o, "name", cell_name(c));
-	cli_json_string(o, "backend", cell_backend_of(c));
-	json_object_set_new(o, "degraded", cli_json_caps(cell_degraded(c)));
+	cli_json_string(o, "name", cells->name(c));
+	cli_json_string(o, "backend", cells->backend_of(c));
+	json_object_set_new(o, "degraded", cli_json_caps(cells->degraded(c)));
 	return cli_print_json(cli, o);
 }
 

@@ -5,8 +5,11 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/doctor.h"
+#include "cli/memory.h"
 #include "cli/output.h"
+#include "cli/remote/remote.h"
 
 #define CHECKS_MAX 32
 
@@ -128,11 +131,12 @@ static json_t *backend_json(const struct cell_backend_info *info)
 static bool is_fine(const struct cli_check *checks, size_t n_checks,
 	const struct cell_backend_info *backends, size_t n_backends)
 {
-	bool has_backend = false;
+	bool has_backend = cells->server != NULL;
 
 	for (size_t i = 0; i < n_checks; i++)
 		if (checks[i].health == CLI_HEALTH_BAD)
 			return false;
+	/* With a server this machine makes no cells, and need not be able to. */
 	for (size_t i = 0; i < n_backends; i++)
 		has_backend |=
 			backends[i].is_usable && (backends[i].caps & CELL_CAP_BIT(CELL_CAP_EXEC));
@@ -143,7 +147,7 @@ static int doctor(struct cli *cli, const struct cli_args *args)
 {
 	auto_free struct cell_backend_info *backends = NULL;
 	struct cli_check checks[CHECKS_MAX];
-	size_t n_checks, n_backends;
+	size_t n_checks, n_machine, n_backends;
 	struct cell_error err = {0};
 	bool fine;
 	int r;
@@ -151,7 +155,12 @@ static int doctor(struct cli *cli, const struct cli_args *args)
 	if (cli_args_count(args, 0, 0, &err) < 0)
 		return cli_fail(cli, &err);
 	n_checks = cli_doctor_system(checks, CHECKS_MAX);
-	backends = cli_backends(&n_backends);
+	n_machine = n_checks;
+	if (cells->server)
+		n_checks += remote_doctor(checks + n_checks, CHECKS_MAX - n_checks);
+	/* Those of this machine, also when a server is used. */
+	backends = cli_calloc(CLI_BACKENDS_MAX, sizeof(*backends));
+	n_backends = cell_backends_probe(backends, CLI_BACKENDS_MAX);
 	fine = is_fine(checks, n_checks, backends, n_backends);
 	if (cli->is_json) {
 		json_t *list = json_array();
@@ -160,7 +169,13 @@ static int doctor(struct cli *cli, const struct cli_args *args)
 		r = cli_print_json(cli, json_pack("{s:b, s:o, s:o}", "ok", fine, "checks",
 						checks_json(checks, n_checks), "backends", list));
 	} else {
-		print_text(cli, checks, n_checks, backends, n_backends);
+		print_text(cli, checks, n_machine, backends, n_backends);
+		if (n_checks > n_machine)
+			printf("\n%sthe server%s\n", cli_style(cli->color_out, CLI_BOLD),
+				cli_style(cli->color_out, CLI_PLAIN));
+		for (size_t i = n_machine; i < n_checks; i++)
+			print_line(cli, checks[i].health, checks[i].name, checks[i].detail,
+				checks[i].fix);
 		r = cli_flush(cli);
 	}
 	return r ? r : fine ? CLI_EXIT_OK : CLI_EXIT_NO;
@@ -178,7 +193,11 @@ const struct cli_verb cli_verb_doctor = {
 		"\n"
 		"With --json one object is printed: ok, checks (name, status, detail, fix) and "
 		"backends, each as in 'cell backends --json' and with walls (name, status, how, "
-		"better, fix).",
+		"better, fix).\n"
+		"\n"
+		"With --server it also tells whether the server is reached, its version, and "
+		"whether it takes "
+		"the token, and exits with 0 when the server can be used.",
 	.examples = "cell doctor\n"
 		    "cell doctor --json",
 	.head = CLI_NO_COMMAND,

@@ -207,5 +207,6 @@ const struct cli_verb cli_verb_help = {
 		    "cell help file grep",
 	.operands = {CLI_VERB},
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = help,
 };

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/units.h"
@@ -48,13 +49,13 @@ static void ask_guest(json_t *o, const char *name)
 	auto_(cli_cell_close) struct cell *c = NULL;
 	cell_caps caps = 0;
 
-	if (cell_reopen(name, &c, NULL) < 0)
+	if (cells->reopen(name, &c, NULL) < 0)
 		return;
 	for (int cap = 0; cap < CELL_CAP_COUNT; cap++)
-		caps |= cell_supports(c, cap) ? CELL_CAP_BIT(cap) : 0;
+		caps |= cells->supports(c, cap) ? CELL_CAP_BIT(cap) : 0;
 	json_object_set_new(o, "capabilities", cli_json_caps(caps));
-	json_object_set_new(o, "degraded", cli_json_caps(cell_degraded(c)));
-	(void)cell_platform(c, keep_platform, o, NULL);
+	json_object_set_new(o, "degraded", cli_json_caps(cells->degraded(c)));
+	(void)cells->platform(c, keep_platform, o, NULL);
 }
 
 static void print_value(const json_t *value)
@@ -104,7 +105,7 @@ static int inspect(struct cli *cli, const struct cli_args *args)
 	json_t *o = NULL;
 
 	if (cli_args_count(args, 1, 1, &err) < 0 ||
-		cell_inspect(args->operands[0], keep_info, &o, &err) < 0) {
+		cells->inspect(args->operands[0], keep_info, &o, &err) < 0) {
 		json_decref(o);
 		if (err.code == CELL_ENOTFOUND && !*err.hint)
 			cell_error_hint(&err, 0, "'cell ls' lists the cells");

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/find.h"
 #include "cli/memory.h"
@@ -29,7 +30,7 @@ static int show(struct cli *cli, const struct cli_args *args, struct cell *c, co
 	s->cell = c;
 	s->is_only_looking = true;
 	s->out_next = s->err_next = opts.out_offset;
-	r = cell_exec_attach(c, id, &opts, &s->exec, err);
+	r = cells->exec_attach(c, id, &opts, &s->exec, err);
 	if (r < 0)
 		return r;
 	cli_stream_sinks(s, cli, &cmd);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/output.h"
 #include "cli/units.h"
 
@@ -43,7 +44,10 @@ static void add_row(struct listing *l, const struct cell_info *info)
 		cli_state_name(info->state));
 	cli_table_add(&l->table, info->is_ephemeral ? "ephemeral" : "named");
 	cli_table_add(&l->table, info->created_unix_ms ? cli_format_age(text, age_s) : "?");
-	cli_table_addf(&l->table, "%" PRId64, info->guest_pid);
+	if (info->guest_pid)
+		cli_table_addf(&l->table, "%" PRId64, info->guest_pid);
+	else
+		cli_table_add(&l->table, "-");
 	cli_table_add(&l->table, info->workspace ? info->workspace : "");
 }
 
@@ -77,7 +81,7 @@ static int ls(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	cli_table_init(&l.table, titles);
 	l.list = json_array();
-	if (cell_list(add, &l, &err) < 0) {
+	if (cells->list(add, &l, &err) < 0) {
 		cli_table_done(&l.table);
 		json_decref(l.list);
 		return cli_fail(cli, &err);

@@ -4,6 +4,7 @@
 
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 
@@ -35,7 +36,7 @@ static int prune(struct cli *cli, const struct cli_args *args)
 	cli_signals_catch();
 	cli_signals_patience(1);
 	p.list = json_array();
-	if (cell_prune(note, &p, &err) < 0) {
+	if (cells->prune(note, &p, &err) < 0) {
 		json_decref(p.list);
 		return cli_fail(cli, &err);
 	}

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/memory.h"
 #include "cli/output.h"
@@ -38,11 +39,11 @@ static void add_json(json_t *list, const struct cell *c, const struct cell_exec_
 	const struct cell_exit *e = &info->exit;
 	json_t *o = json_object();
 
-	cli_json_string(o, "cell", cell_name(c));
+	cli_json_string(o, "cell", cells->name(c));
 	cli_json_string(o, "id", info->id);
 	cli_json_string(o, "command", info->command);
 	cli_json_string(o, "state", state_name(info->state));
-	json_object_set_new(o, "pid", json_integer(info->pid));
+	json_object_set_new(o, "pid", info->pid ? json_integer(info->pid) : json_null());
 	json_object_set_new(o, "tty", json_boolean(info->is_tty));
 	json_object_set_new(o, "started_unix_ms", json_integer((json_int_t)info->started_unix_ms));
 	json_object_set_new(o, "exit_code", is_running ? json_null() : json_integer(e->exit_code));
@@ -63,14 +64,17 @@ static void add_row(struct listing *l, const struct cell_exec_info *info)
 	bool is_running = info->state == CELL_EXEC_RUNNING;
 	char text[CLI_UNIT_MAX];
 
-	cli_table_add(&l->table, cell_name(l->cell));
+	cli_table_add(&l->table, cells->name(l->cell));
 	cli_table_add(&l->table, info->id);
 	cli_table_add_styled(&l->table, is_running ? CLI_GOOD : CLI_PLAIN, state_name(info->state));
 	if (is_running)
 		cli_table_add(&l->table, "-");
 	else
 		cli_table_addf(&l->table, "%d", info->exit.exit_code);
-	cli_table_addf(&l->table, "%" PRId64, info->pid);
+	if (info->pid)
+		cli_table_addf(&l->table, "%" PRId64, info->pid);
+	else
+		cli_table_add(&l->table, "-");
 	cli_table_add(&l->table, cli_format_age(text, age_s));
 	cli_table_add(&l->table, cli_format_size(text, info->out_bytes + info->err_bytes));
 	cli_table_add(&l->table, info->command);
@@ -97,7 +101,7 @@ static int list_cell(struct listing *l, const char *name, struct cell_error *err
 	int r = cli_cell_open(name, &c, err);
 
 	l->cell = c;
-	return r < 0 ? r : cell_ps(c, add, l, err);
+	return r < 0 ? r : cells->ps(c, add, l, err);
 }
 
 struct names {
@@ -120,7 +124,7 @@ static int note_name(const struct cell_info *info, void *user)
 static int list_all(struct listing *l, struct cell_error *err)
 {
 	struct names names = {0};
-	int r = cell_list(note_name, &names, err);
+	int r = cells->list(note_name, &names, err);
 
 	for (size_t i = 0; i < names.n; i++) {
 		struct cell_error one = {0};

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/memory.h"
 #include "cli/output.h"
@@ -24,7 +25,7 @@ static int check_idle(const char *name, struct cell_error *err)
 	auto_(cli_cell_close) struct cell *c = NULL;
 	unsigned n = 0;
 
-	if (cell_reopen(name, &c, NULL) < 0 || cell_ps(c, count_running, &n, NULL) < 0 || !n)
+	if (cells->reopen(name, &c, NULL) < 0 || cells->ps(c, count_running, &n, NULL) < 0 || !n)
 		return 0;
 	cell_fail(err, CELL_EBUSY, 0, "remove cell '%s': %u %s in it", name, n,
 		n == 1 ? "command runs" : "commands run");
@@ -37,7 +38,7 @@ static int remove_one(const char *name, bool is_forced, struct cell_error *err)
 	int r = is_forced ? 0 : check_idle(name, err);
 
 	if (r == 0)
-		r = cell_remove(name, err);
+		r = cells->remove(name, err);
 	if (r < 0 && is_forced && err->code == CELL_ENOTFOUND)
 		return 0;
 	if (r < 0 && err->code == CELL_ENOTFOUND && !*err->hint)
@@ -68,7 +69,7 @@ static int choose(const struct cli_args *args, struct names *names, struct cell_
 			cell_fail(err, CELL_EINVAL, 0, "rm: --all and names exclude each other");
 			return cell_error_hint(err, -EINVAL, "give one or the other");
 		}
-		return cell_list(note_name, names, err);
+		return cells->list(note_name, names, err);
 	}
 	if (cli_args_count(args, 1, CLI_MANY, err) < 0)
 		return -EINVAL;

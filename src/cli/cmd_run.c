@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -34,8 +35,8 @@ static void tell_cell(const struct cli *cli, const struct cell *c, const struct 
 		return;
 	for (const char *const *f = cell_config_files(cfg); f && *f; f++)
 		cli_tell(cli, "configuration: %s", *f);
-	cli_tell(cli, "cell %s, back end %s", cell_name(c), cell_backend_of(c));
-	if (cell_backend_probe(cell_backend_of(c), &info, NULL) == 0)
+	cli_tell(cli, "cell %s, back end %s", cells->name(c), cells->backend_of(c));
+	if (cells->backend_probe(cells->backend_of(c), &info, NULL) == 0)
 		cli_tell(cli, "walls (tier %d): %s", info.tier, info.wall);
 }
 
@@ -47,7 +48,7 @@ static void end_cell(const struct cli *cli, struct cell *c, bool is_kept)
 	int r;
 
 	cli_signals_patience(1);
-	r = is_kept ? cell_close(c, &err) : cell_destroy(c, &err);
+	r = is_kept ? cells->close(c, &err) : cells->destroy(c, &err);
 	if (r < 0)
 		cli_fail(&(struct cli){.color_err = cli->color_err}, &err);
 }
@@ -71,7 +72,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 	cli_signals_catch();
 	cli_signals_patience(1);
-	if (cell_open(spec, &c, &err) < 0)
+	if (cells->open(spec, &c, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_patience(CLI_PATIENT);
 	tell_cell(cli, c, cfg);

@@ -95,5 +95,6 @@ const struct cli_verb cli_verb_serve = {
 		    "cell serve --listen '*:7070' --tls-cert cert.pem --tls-key key.pem",
 	.groups = {options},
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = run,
 };

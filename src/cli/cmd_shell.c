@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -30,7 +31,7 @@ static const char *choose_shell(struct cell *c, const struct cli_args *args)
 
 	if (asked)
 		return asked;
-	(void)cell_tools(c, names, note_tool, &has_bash, NULL);
+	(void)cells->tools(c, names, note_tool, &has_bash, NULL);
 	return has_bash ? "bash" : "sh";
 }
 
@@ -69,7 +70,7 @@ static int open_cell(const struct cli *cli, const struct cli_args *args, struct 
 		return cli_cell_open(args->operands[0], ret, err);
 	}
 	r = cli_spec_load(cli, args, &cfg, &spec, err);
-	return r < 0 ? r : cell_open(spec, ret, err);
+	return r < 0 ? r : cells->open(spec, ret, err);
 }
 
 static int shell(struct cli *cli, const struct cli_args *args)
@@ -93,7 +94,7 @@ static int shell(struct cli *cli, const struct cli_args *args)
 	cli_tell_degraded(cli, c);
 	code = enter(cli, args, c, &err);
 	/* A fresh cell without a name is removed by closing it. */
-	r = cell_close(c, &end_err);
+	r = cells->close(c, &end_err);
 	if (code < 0)
 		return cli_fail(cli, &err);
 	if (r < 0)

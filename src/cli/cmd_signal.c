@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/args.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/find.h"
 #include "cli/output.h"
@@ -36,7 +37,7 @@ static int send_signal(struct cli *cli, const struct cli_args *args)
 	for (size_t i = 1; i == 1 || i < args->n_operands; i++) {
 		struct cli_found found;
 		if (cli_find_exec(c, args->operands[i], true, &found, &err) < 0 ||
-			cell_signal(c, found.id, number, cli_args_has(args, "tree"), &err) < 0) {
+			cells->signal(c, found.id, number, cli_args_has(args, "tree"), &err) < 0) {
 			json_decref(sent);
 			return cli_fail(cli, &err);
 		}

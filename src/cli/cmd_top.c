@@ -74,8 +74,8 @@ static void compare(struct sample *now, const struct samples *before)
 	for (size_t i = 0; i < before->n; i++) {
 		const struct sample *b = &before->list[i];
 		if (!b->is_there || !now->is_there || !now->processes ||
-			strcmp(b->name, now->name) || b->created_unix_ms != now->created_unix_ms ||
-			now->at_ns <= b->at_ns)
+			strcmp(b->name, now->name) != 0 ||
+			b->created_unix_ms != now->created_unix_ms || now->at_ns <= b->at_ns)
 			continue;
 		/* a process that nobody waited for takes its time along when it goes */
 		uint64_t used = now->cpu_ns > b->cpu_ns ? now->cpu_ns - b->cpu_ns : 0;
@@ -256,5 +256,6 @@ const struct cli_verb cli_verb_top = {
 		    "cell top --json",
 	.groups = {options},
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = top,
 };

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cell usage: who used how much, what it cost and how long it took. Reads the server's database. */
+/* cell usage: who used how much, what it cost and how long it took. Reads the server's database, or with
+ * --server asks it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/cells.h"
 #include "cli/ledger.h"
 #include "cli/output.h"
+#include "cli/remote/ledger.h"
+#include "cli/remote/remote.h"
 #include "cli/spec.h"
 #include "cli/units.h"
 #include "server/usage.h"
@@ -16,70 +20,113 @@ static const char *const by_words[] = {"session", "tenant", "backend", "operatio
 struct listing {
 	const struct cli *cli;
 	const char *by;
-	const char *currency;
+	char currency[64];
 	struct cli_table table;
 	json_t *list;
 };
 
-static void add_json(struct listing *l, const struct usage_line *u)
+/* One line, of our own database or of a server's answer. */
+struct line {
+	const char *name, *cost;
+	uint64_t count, errors, sessions, bytes_in, bytes_out;
+	double wall_s, cpu_s, gib_s;
+	double p50_ms, p95_ms, p99_ms, max_ms;
+};
+
+static void add_json(struct listing *l, const struct line *u)
 {
-	char cost[PRICE_TEXT_MAX];
-	const struct usage_total *t = &u->total;
 	json_t *o = json_object();
 
 	if (strcmp(l->by, "all") != 0)
 		cli_json_string(o, l->by, u->name);
-	json_object_set_new(o, "count", json_integer((json_int_t)t->count));
-	json_object_set_new(o, "errors", json_integer((json_int_t)t->errors));
-	json_object_set_new(o, "sessions", json_integer((json_int_t)t->sessions));
-	json_object_set_new(o, "wall_seconds", json_real((double)t->wall_us / 1e6));
-	json_object_set_new(o, "cpu_seconds", json_real((double)t->cpu_us / 1e6));
-	json_object_set_new(o, "gib_seconds", json_real((double)t->mib_ms / 1024e3));
-	json_object_set_new(o, "bytes_in", json_integer((json_int_t)t->bytes_in));
-	json_object_set_new(o, "bytes_out", json_integer((json_int_t)t->bytes_out));
+	json_object_set_new(o, "count", json_integer((json_int_t)u->count));
+	json_object_set_new(o, "errors", json_integer((json_int_t)u->errors));
+	json_object_set_new(o, "sessions", json_integer((json_int_t)u->sessions));
+	json_object_set_new(o, "wall_seconds", json_real(u->wall_s));
+	json_object_set_new(o, "cpu_seconds", json_real(u->cpu_s));
+	json_object_set_new(o, "gib_seconds", json_real(u->gib_s));
+	json_object_set_new(o, "bytes_in", json_integer((json_int_t)u->bytes_in));
+	json_object_set_new(o, "bytes_out", json_integer((json_int_t)u->bytes_out));
 	json_object_set_new(o, "latency_ms",
-		json_pack("{s:f, s:f, s:f, s:f}", "p50",
-			(double)histogram_quantile(&u->latency, 500) / 1e3, "p95",
-			(double)histogram_quantile(&u->latency, 950) / 1e3, "p99",
-			(double)histogram_quantile(&u->latency, 990) / 1e3, "max",
-			(double)u->latency.max_us / 1e3));
-	cli_json_string(o, "cost", price_text(u->cost, cost));
+		json_pack("{s:f, s:f, s:f, s:f}", "p50", u->p50_ms, "p95", u->p95_ms, "p99",
+			u->p99_ms, "max", u->max_ms));
+	cli_json_string(o, "cost", u->cost);
 	json_array_append_new(l->list, o);
 }
 
-static void add_latency(struct listing *l, const struct usage_line *u, unsigned thousandths)
+static void add_latency(struct listing *l, double ms)
 {
-	uint64_t us = histogram_quantile(&u->latency, thousandths);
-
-	if (us < 10000)
-		cli_table_addf(&l->table, "%.2fms", (double)us / 1e3);
-	else if (us < 10000000)
-		cli_table_addf(&l->table, "%.0fms", (double)us / 1e3);
+	if (ms < 10)
+		cli_table_addf(&l->table, "%.2fms", ms);
+	else if (ms < 10000)
+		cli_table_addf(&l->table, "%.0fms", ms);
 	else
-		cli_table_addf(&l->table, "%.0fs", (double)us / 1e6);
+		cli_table_addf(&l->table, "%.0fs", ms / 1e3);
+}
+
+static void add_line(struct listing *l, const struct line *u)
+{
+	char text[CLI_UNIT_MAX];
+
+	if (l->cli->is_json) {
+		add_json(l, u);
+		return;
+	}
+	cli_table_add(&l->table, strcmp(l->by, "all") ? (*u->name ? u->name : "-") : "all");
+	cli_table_addf(&l->table, "%" PRIu64, u->count);
+	cli_table_addf(&l->table, "%" PRIu64, u->errors);
+	cli_table_addf(&l->table, "%.2f", u->cpu_s);
+	cli_table_addf(&l->table, "%.2f", u->gib_s);
+	cli_table_add(&l->table, cli_format_size(text, u->bytes_in));
+	cli_table_add(&l->table, cli_format_size(text, u->bytes_out));
+	add_latency(l, u->p50_ms);
+	add_latency(l, u->p95_ms);
+	add_latency(l, u->p99_ms);
+	cli_table_addf(&l->table, "%s %s", u->cost, l->currency);
 }
 
 static int add(const struct usage_line *u, void *user)
 {
-	struct listing *l = user;
-	char text[CLI_UNIT_MAX], cost[PRICE_TEXT_MAX];
+	const struct usage_total *t = &u->total;
+	char cost[PRICE_TEXT_MAX];
+	struct line line = {.name = u->name,
+		.cost = price_text(u->cost, cost),
+		.count = t->count,
+		.errors = t->errors,
+		.sessions = t->sessions,
+		.bytes_in = t->bytes_in,
+		.bytes_out = t->bytes_out,
+		.wall_s = (double)t->wall_us / 1e6,
+		.cpu_s = (double)t->cpu_us / 1e6,
+		.gib_s = (double)t->mib_ms / 1024e3,
+		.p50_ms = (double)histogram_quantile(&u->latency, 500) / 1e3,
+		.p95_ms = (double)histogram_quantile(&u->latency, 950) / 1e3,
+		.p99_ms = (double)histogram_quantile(&u->latency, 990) / 1e3,
+		.max_ms = (double)u->latency.max_us / 1e3};
 
-	if (l->cli->is_json) {
-		add_json(l, u);
-		return 0;
-	}
-	cli_table_add(&l->table, strcmp(l->by, "all") ? (*u->name ? u->name : "-") : "all");
-	cli_table_addf(&l->table, "%" PRIu64, u->total.count);
-	cli_table_addf(&l->table, "%" PRIu64, u->total.errors);
-	cli_table_addf(&l->table, "%.2f", (double)u->total.cpu_us / 1e6);
-	cli_table_addf(&l->table, "%.2f", (double)u->total.mib_ms / 1024e3);
-	cli_table_add(&l->table, cli_format_size(text, u->total.bytes_in));
-	cli_table_add(&l->table, cli_format_size(text, u->total.bytes_out));
-	add_latency(l, u, 500);
-	add_latency(l, u, 950);
-	add_latency(l, u, 990);
-	cli_table_addf(&l->table, "%s %s", price_text(u->cost, cost), l->currency);
+	add_line(user, &line);
 	return 0;
+}
+
+static void add_remote(struct listing *l, const json_t *o)
+{
+	const json_t *latency = json_object_get(o, "latency_ms");
+	struct line line = {.name = remote_text(o, "name"),
+		.cost = remote_text(o, "cost_text"),
+		.count = (uint64_t)remote_int(o, "operations"),
+		.errors = (uint64_t)remote_int(o, "errors"),
+		.sessions = (uint64_t)remote_int(o, "sessions"),
+		.bytes_in = (uint64_t)remote_int(o, "bytes_in"),
+		.bytes_out = (uint64_t)remote_int(o, "bytes_out"),
+		.wall_s = json_number_value(json_object_get(o, "wall_seconds")),
+		.cpu_s = json_number_value(json_object_get(o, "cpu_seconds")),
+		.gib_s = json_number_value(json_object_get(o, "gib_seconds")),
+		.p50_ms = json_number_value(json_object_get(latency, "p50")),
+		.p95_ms = json_number_value(json_object_get(latency, "p95")),
+		.p99_ms = json_number_value(json_object_get(latency, "p99")),
+		.max_ms = json_number_value(json_object_get(latency, "max"))};
+
+	add_line(l, &line);
 }
 
 static int read_query(const struct cli_args *args, struct usage_query *q, struct cell_error *err)
@@ -109,27 +156,55 @@ static void prices_freep(struct prices **p)
 	prices_free(*p);
 }
 
-static int usage(struct cli *cli, const struct cli_args *args)
+/* From the database of this machine. */
+static int read_here(const struct cli *cli, const struct usage_query *q, struct listing *l,
+	struct cell_error *err)
 {
-	static const char *const titles[] = {"NAME", "COUNT", "ERRORS", "CPU-S", "GIB-S", "IN",
-		"OUT", "P50", "P95", "P99", "COST", NULL};
 	auto_(cli_config_freep) struct cell_config *cfg = NULL;
 	auto_place struct place place = {0};
 	auto_(prices_freep) struct prices *prices = NULL;
 	auto_db struct db *db = NULL;
+	int r = cli_place_find(cli, false, &cfg, &place, err);
+
+	if (r == 0)
+		r = prices_new(cfg, &prices, err);
+	if (r == 0)
+		r = db_open_readonly(place.db, &db, err);
+	if (r == 0) {
+		(void)snprintf(l->currency, sizeof l->currency, "%s", prices_currency(prices));
+		r = usage_read(db, q, prices, add, l, err);
+	}
+	return r;
+}
+
+static int read_there(const struct cli_args *args, struct listing *l, struct cell_error *err)
+{
+	json_t *o = NULL, *line;
+	size_t i;
+	int r = remote_usage(l->by, cli_args_value(args, "since"), cli_args_value(args, "until"),
+		cli_args_value(args, "tenant"), cli_args_value(args, "session"),
+		cli_args_value(args, "backend"), cli_args_value(args, "operation"), &o, err);
+
+	(void)snprintf(l->currency, sizeof l->currency, "%s", remote_text(o, "currency"));
+	json_array_foreach (json_object_get(o, "usage"), i, line)
+		add_remote(l, line);
+	json_decref(o);
+	return r;
+}
+
+static int usage(struct cli *cli, const struct cli_args *args)
+{
+	static const char *const titles[] = {"NAME", "COUNT", "ERRORS", "CPU-S", "GIB-S", "IN",
+		"OUT", "P50", "P95", "P99", "COST", NULL};
 	struct usage_query q = {0};
 	struct cell_error err = {0};
 
-	if (cli_args_count(args, 0, 0, &err) < 0 || read_query(args, &q, &err) < 0 ||
-		cli_place_find(cli, false, &cfg, &place, &err) < 0 ||
-		prices_new(cfg, &prices, &err) < 0 || db_open_readonly(place.db, &db, &err) < 0)
+	if (cli_args_count(args, 0, 0, &err) < 0 || read_query(args, &q, &err) < 0)
 		return cli_fail(cli, &err);
-	struct listing l = {.cli = cli,
-		.by = by_words[q.by],
-		.currency = prices_currency(prices),
-		.list = json_array()};
+	struct listing l = {.cli = cli, .by = by_words[q.by], .list = json_array()};
 	cli_table_init(&l.table, titles);
-	if (usage_read(db, &q, prices, add, &l, &err) < 0) {
+	int r = cells->server ? read_there(args, &l, &err) : read_here(cli, &q, &l, &err);
+	if (r < 0) {
 		cli_table_done(&l.table);
 		json_decref(l.list);
 		return cli_fail(cli, &err);

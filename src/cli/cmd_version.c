@@ -32,5 +32,6 @@ const struct cli_verb cli_verb_version = {
 	.examples = "cell version\n"
 		    "cell version --json",
 	.head = CLI_NO_COMMAND,
+	.is_here = true,
 	.run = version,
 };

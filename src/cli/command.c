@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/cells.h"
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -58,7 +59,7 @@ void cli_stream_done(struct cli_stream *s)
 {
 	cli_sink_done(&s->out);
 	cli_sink_done(&s->err);
-	cell_exec_free(s->exec);
+	cells->exec_free(s->exec);
 	s->exec = NULL;
 }
 
@@ -67,9 +68,9 @@ json_t *cli_stream_json(const struct cli_stream *s)
 	const struct cell_exit *e = &s->exit;
 	json_t *o = json_object(), *usage = json_object();
 
-	cli_json_string(o, "id", cell_exec_id(s->exec));
-	cli_json_string(o, "cell", cell_name(s->cell));
-	cli_json_string(o, "backend", cell_backend_of(s->cell));
+	cli_json_string(o, "id", cells->exec_id(s->exec));
+	cli_json_string(o, "cell", cells->name(s->cell));
+	cli_json_string(o, "backend", cells->backend_of(s->cell));
 	json_object_set_new(o, "exit_code",
 		s->has_exited ? json_integer(e->exit_code) : json_null());
 	json_object_set_new(o, "signal", e->signal ? json_integer(e->signal) : json_null());
@@ -87,8 +88,8 @@ json_t *cli_stream_json(const struct cli_stream *s)
 	json_object_set_new(usage, "max_rss_bytes",
 		json_integer((json_int_t)e->usage.max_rss_bytes));
 	json_object_set_new(o, "usage", usage);
-	if (cell_degraded(s->cell))
-		json_object_set_new(o, "degraded", cli_json_caps(cell_degraded(s->cell)));
+	if (cells->degraded(s->cell))
+		json_object_set_new(o, "degraded", cli_json_caps(cells->degraded(s->cell)));
 	return o;
 }
 
@@ -110,8 +111,8 @@ int cli_stream_exit(const struct cli_stream *s)
 		return CLI_EXIT_OK;
 	}
 	if (s->is_left) {
-		cli_note(s->cli, "left; the command goes on: cell attach %s %s", cell_name(s->cell),
-			cell_exec_id(s->exec));
+		cli_note(s->cli, "left; the command goes on: cell attach %s %s",
+			cells->name(s->cell), cells->exec_id(s->exec));
 		return CLI_EXIT_OK;
 	}
 	if (!s->has_exited)
@@ -131,7 +132,7 @@ static int blame(struct cell_error *err, int r, const struct cell *c)
 					 err->code == CELL_EBACKEND || err->code == CELL_ENOTSUP);
 
 	if (is_its_own && !*err->backend)
-		(void)snprintf(err->backend, sizeof(err->backend), "%s", cell_backend_of(c));
+		(void)snprintf(err->backend, sizeof(err->backend), "%s", cells->backend_of(c));
 	return r;
 }
 
@@ -142,18 +143,18 @@ static int start_detached(const struct cli *cli, struct cell *c, struct cell_exe
 	int r;
 
 	opts->flags |= CELL_EXEC_DETACH;
-	r = cell_exec_start(c, opts, &x, err);
+	r = cells->exec_start(c, opts, &x, err);
 	if (r < 0)
 		return blame(err, r, c);
 	if (cli->is_json) {
 		*ret_json = json_object();
-		cli_json_string(*ret_json, "id", cell_exec_id(x));
-		cli_json_string(*ret_json, "cell", cell_name(c));
-		cli_json_string(*ret_json, "backend", cell_backend_of(c));
+		cli_json_string(*ret_json, "id", cells->exec_id(x));
+		cli_json_string(*ret_json, "cell", cells->name(c));
+		cli_json_string(*ret_json, "backend", cells->backend_of(c));
 	} else {
-		puts(cell_exec_id(x));
+		puts(cells->exec_id(x));
 	}
-	cell_exec_free(x);
+	cells->exec_free(x);
 	return cli->is_json ? CLI_EXIT_OK : cli_flush(cli);
 }
 
@@ -180,7 +181,7 @@ int cli_command_run(const struct cli *cli, const struct cli_command *cmd, struct
 	s->has_stdin = cmd->has_stdin;
 	s->is_tty = cmd->is_tty;
 	s->is_joinable = cmd->is_joinable;
-	r = cell_exec_start(c, opts, &s->exec, err);
+	r = cells->exec_start(c, opts, &s->exec, err);
 	if (r < 0)
 		return blame(err, r, c);
 	cli_stream_sinks(s, cli, cmd);
@@ -200,7 +201,7 @@ int cli_cell_open(const char *name, struct cell **ret, struct cell_error *err)
 	int r;
 
 	*ret = NULL;
-	r = cell_reopen(name, ret, err);
+	r = cells->reopen(name, ret, err);
 	if (r < 0 && err && err->code == CELL_ENOTFOUND && !*err->hint)
 		return cell_error_hint(err, r,
 			"'cell ls' lists the cells; 'cell create %s' makes it", name);
@@ -212,16 +213,16 @@ void cli_cell_close(struct cell **c)
 	struct cell_error ignored;
 
 	if (*c)
-		(void)cell_close(*c, &ignored);
+		(void)cells->close(*c, &ignored);
 	*c = NULL;
 }
 
 void cli_tell_degraded(const struct cli *cli, const struct cell *c)
 {
-	cell_caps caps = cell_degraded(c);
+	cell_caps caps = cells->degraded(c);
 
 	for (int cap = 0; cap < CELL_CAP_COUNT; cap++)
 		if (caps & CELL_CAP_BIT(cap))
 			cli_note(cli, "warning: %s is not enforced by back end %s",
-				cell_cap_name(cap), cell_backend_of(c));
+				cell_cap_name(cap), cells->backend_of(c));
 }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/copy_arg.h"
 #include "cli/memory.h"
@@ -76,15 +77,16 @@ static void offer_execs(struct state *s)
 {
 	auto_(cli_cell_close) struct cell *c = NULL;
 
-	if (s->first && cell_reopen(s->first, &c, NULL) == 0)
-		(void)cell_ps(c, offer_exec, s, NULL);
+	if (s->first && cells->reopen(s->first, &c, NULL) == 0)
+		(void)cells->ps(c, offer_exec, s, NULL);
 }
 
 static void offer_backends(struct state *s)
 {
+	auto_free struct cell_backend_info *list = NULL;
 	size_t n;
-	auto_free struct cell_backend_info *list = cli_backends(&n);
 
+	(void)cli_backends(&list, &n, NULL);
 	for (size_t i = 0; i < n; i++)
 		if (list[i].is_built)
 			offer(s, list[i].name, list[i].summary);
@@ -117,7 +119,7 @@ static void offer_copy(struct state *s)
 
 	if (!*s->typed || cli_copy_arg_parse(s->typed, &arg, NULL) < 0 ||
 		arg.place != CLI_PLACE_CELL) {
-		(void)cell_list(offer_cell_colon, s, NULL);
+		(void)cells->list(offer_cell_colon, s, NULL);
 		offer(&(struct state){.typed = "", .prefix = "", .fn = s->fn, .user = s->user},
 			":files", "");
 		return;
@@ -126,8 +128,8 @@ static void offer_copy(struct state *s)
 	slash = strrchr(path, '/');
 	r.cell = arg.cell;
 	r.directory = cli_strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
-	if (cell_reopen(arg.cell, &c, NULL) == 0)
-		(void)cell_file_list(c, *r.directory ? r.directory : ".", 1, offer_remote, &r,
+	if (cells->reopen(arg.cell, &c, NULL) == 0)
+		(void)cells->file_list(c, *r.directory ? r.directory : ".", 1, offer_remote, &r,
 			NULL);
 	free(r.directory);
 }
@@ -150,7 +152,7 @@ static void offer_kind(struct state *s, enum cli_kind kind, const char *choices)
 		offer_choices(s, choices);
 		break;
 	case CLI_CELL:
-		(void)cell_list(offer_cell, s, NULL);
+		(void)cells->list(offer_cell, s, NULL);
 		break;
 	case CLI_EXEC:
 		offer_execs(s);

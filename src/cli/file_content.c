@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/file.h"
 #include "cli/fileio.h"
@@ -30,7 +31,7 @@ static int read_collected(const struct cli *cli, const struct cli_args *args, st
 	if (!limit || limit > max)
 		limit = max + 1;
 	cli_sink_collect(&t.sink, max);
-	r = cell_file_read(c, path, offset, limit, cli_fd_target, &t, err);
+	r = cells->file_read(c, path, offset, limit, cli_fd_target, &t, err);
 	if (r == 0) {
 		o = json_object();
 		cli_json_string(o, "path", path);
@@ -60,7 +61,7 @@ static int file_read(struct cli *cli, const struct cli_args *args)
 		r = read_collected(cli, args, c, offset, limit, &err);
 	} else if (r == 0) {
 		cli_sink_fd(&t.sink, STDOUT_FILENO, cli_args_has(args, "raw"), 0);
-		r = cell_file_read(c, args->operands[1], offset, limit, cli_fd_target, &t, &err);
+		r = cells->file_read(c, args->operands[1], offset, limit, cli_fd_target, &t, &err);
 		r = cli_fd_target_end(&t, r, &err);
 	}
 	return cli_file_end(cli, r, &err);
@@ -102,7 +103,7 @@ static int store(struct cli *cli, const struct cli_args *args, uint32_t flags)
 	if (r == 0)
 		r = cli_file_begin(args, 2, 2, &c, &err);
 	if (r == 0)
-		r = cell_file_write(c, args->operands[1], mode, flags, cli_fd_source, &source,
+		r = cells->file_write(c, args->operands[1], mode, flags, cli_fd_source, &source,
 			&size, &err);
 	if (r < 0 && source.sys_errno)
 		cell_fail_errno(&err, source.sys_errno, "read what is to be written");
@@ -183,7 +184,7 @@ static int file_edit(struct cli *cli, const struct cli_args *args)
 	if (r == 0)
 		r = cli_file_begin(args, 2, 2, &c, &err);
 	if (r == 0)
-		r = cell_file_edit(c, args->operands[1], old_text, old_len, new_text, new_len,
+		r = cells->file_edit(c, args->operands[1], old_text, old_len, new_text, new_len,
 			cli_args_has(args, "all"), &count, &err);
 	if (r < 0)
 		return cli_file_end(cli, r, &err);

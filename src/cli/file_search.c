@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/file.h"
 #include "cli/signals.h"
@@ -40,7 +41,7 @@ static int file_glob(struct cli *cli, const struct cli_args *args)
 		r = cli_file_begin(args, 2, 2, &c, &err);
 	if (r == 0) {
 		l.list = cli->is_json ? json_array() : NULL;
-		r = cell_file_glob(c, cli_args_value(args, "path"), args->operands[1], limit,
+		r = cells->file_glob(c, cli_args_value(args, "path"), args->operands[1], limit,
 			cli_file_list_one, &l, &is_truncated, &err);
 	}
 	if (r < 0) {
@@ -112,7 +113,7 @@ static int file_grep(struct cli *cli, const struct cli_args *args)
 		opts.pattern = args->operands[1];
 		opts.path = args->n_operands > 2 ? args->operands[2] : NULL;
 		g.list = cli->is_json ? json_array() : NULL;
-		r = cell_file_grep(c, &opts, grep_one, &g, &is_truncated, &err);
+		r = cells->file_grep(c, &opts, grep_one, &g, &is_truncated, &err);
 	}
 	if (r < 0) {
 		json_decref(g.list);
@@ -196,7 +197,7 @@ static int file_watch(struct cli *cli, const struct cli_args *args)
 		int wait_ms = !timeout_ms ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
 		/* It only ever waits: one signal is enough to end it. */
 		cli_signals_patience(0);
-		r = cell_file_watch(c, args->n_operands > 1 ? args->operands[1] : ".",
+		r = cells->file_watch(c, args->n_operands > 1 ? args->operands[1] : ".",
 			cli_args_has(args, "recursive"), wait_ms, watch_one, &w, &err);
 	}
 	return cli_file_end(cli, r, &err);

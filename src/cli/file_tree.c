@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/file.h"
 #include "cli/units.h"
@@ -26,7 +27,7 @@ static int file_ls(struct cli *cli, const struct cli_args *args)
 		r = cli_file_begin(args, 1, 2, &c, &err);
 	if (r == 0) {
 		l.list = cli->is_json ? json_array() : NULL;
-		r = cell_file_list(c, args->n_operands > 1 ? args->operands[1] : ".",
+		r = cells->file_list(c, args->n_operands > 1 ? args->operands[1] : ".",
 			(uint32_t)depth, cli_file_list_one, &l, &err);
 	}
 	if (r < 0) {
@@ -79,7 +80,7 @@ static int file_stat(struct cli *cli, const struct cli_args *args)
 	s.list = cli->is_json ? json_array() : NULL;
 	for (size_t i = 1; i < args->n_operands && r == 0; i++) {
 		s.path = args->operands[i];
-		r = cell_file_stat(c, s.path, stat_one, &s, &err);
+		r = cells->file_stat(c, s.path, stat_one, &s, &err);
 	}
 	if (r < 0) {
 		json_decref(s.list);
@@ -101,7 +102,7 @@ static int file_exists(struct cli *cli, const struct cli_args *args)
 	int r = cli_file_begin(args, 2, 2, &c, &err);
 
 	if (r == 0)
-		r = cell_file_exists(c, args->operands[1], &err);
+		r = cells->file_exists(c, args->operands[1], &err);
 	if (r < 0)
 		return cli_file_end(cli, r, &err);
 	if (cli->is_json) {
@@ -130,7 +131,7 @@ static int file_mkdir(struct cli *cli, const struct cli_args *args)
 	if (r == 0)
 		r = cli_file_begin(args, 2, CLI_MANY, &c, &err);
 	for (size_t i = 1; i < args->n_operands && r == 0; i++)
-		r = cell_file_mkdir(c, args->operands[i], mode, cli_args_has(args, "parents"),
+		r = cells->file_mkdir(c, args->operands[i], mode, cli_args_has(args, "parents"),
 			&err);
 	return end_quietly(cli, r, &err);
 }
@@ -142,7 +143,7 @@ static int file_mv(struct cli *cli, const struct cli_args *args)
 	int r = cli_file_begin(args, 3, 3, &c, &err);
 
 	if (r == 0)
-		r = cell_file_move(c, args->operands[1], args->operands[2],
+		r = cells->file_move(c, args->operands[1], args->operands[2],
 			cli_args_has(args, "replace"), &err);
 	return end_quietly(cli, r, &err);
 }
@@ -154,7 +155,7 @@ static int file_rm(struct cli *cli, const struct cli_args *args)
 	int r = cli_file_begin(args, 2, CLI_MANY, &c, &err);
 
 	for (size_t i = 1; i < args->n_operands && r == 0; i++) {
-		r = cell_file_remove(c, args->operands[i], cli_args_has(args, "recursive"), &err);
+		r = cells->file_remove(c, args->operands[i], cli_args_has(args, "recursive"), &err);
 		if (r < 0 && err.code == CELL_ENOTFOUND && cli_args_has(args, "force"))
 			r = 0;
 	}

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cells.h"
+
 struct search {
 	const char *word;
 	struct cli_found exact, prefix, running, latest;
@@ -51,7 +53,7 @@ int cli_find_exec(struct cell *c, const char *word, bool is_running_wanted, stru
 	struct cell_error *err)
 {
 	struct search s = {.word = word};
-	int r = cell_ps(c, look, &s, err);
+	int r = cells->ps(c, look, &s, err);
 
 	if (r < 0)
 		return r;
@@ -68,15 +70,15 @@ int cli_find_exec(struct cell *c, const char *word, bool is_running_wanted, stru
 		return 0;
 	}
 	if (word)
-		r = cell_fail(err, CELL_ENOTFOUND, 0, "cell '%s': %s '%.64s'", cell_name(c),
+		r = cell_fail(err, CELL_ENOTFOUND, 0, "cell '%s': %s '%.64s'", cells->name(c),
 			s.n_prefix ? "several commands begin with" : "no command with the id",
 			word);
 	else if (s.n_running)
 		r = cell_fail(err, CELL_EINVAL, 0,
-			"cell '%s': %u commands run, and no id was given", cell_name(c),
+			"cell '%s': %u commands run, and no id was given", cells->name(c),
 			s.n_running);
 	else
-		r = cell_fail(err, CELL_ENOTFOUND, 0, "cell '%s': no command %s", cell_name(c),
+		r = cell_fail(err, CELL_ENOTFOUND, 0, "cell '%s': no command %s", cells->name(c),
 			is_running_wanted ? "runs" : "has been started");
-	return cell_error_hint(err, r, "'cell ps %s' lists them", cell_name(c));
+	return cell_error_hint(err, r, "'cell ps %s' lists them", cells->name(c));
 }

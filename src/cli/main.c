@@ -12,6 +12,7 @@
 #include "cli/help.h"
 #include "cli/memory.h"
 #include "cli/output.h"
+#include "cli/remote/remote.h"
 #include "cli/spec.h"
 
 /* A descriptor among the first three that is closed would be taken by the next file we open, and
@@ -43,6 +44,12 @@ static int take_globals(struct cli *cli, const struct cli_args *args, struct cel
 	cli->no_config |= cli_args_has(args, "no-config");
 	if (config)
 		cli->config_path = config;
+	if (cli_args_value(args, "server"))
+		cli->server = cli_args_value(args, "server");
+	if (cli_args_value(args, "token-file"))
+		cli->token_file = cli_args_value(args, "token-file");
+	if (cli_args_value(args, "ca"))
+		cli->ca_file = cli_args_value(args, "ca");
 	if (color && cli_color_set(cli, color) < 0) {
 		cell_fail(err, CELL_EINVAL, 0, "option '--color': '%.40s' is not known", color);
 		return cell_error_hint(err, -EINVAL, "write auto, always or never");
@@ -57,6 +64,35 @@ static int take_globals(struct cli *cli, const struct cli_args *args, struct cel
 		}
 	}
 	return 0;
+}
+
+static const char *from_env(const char *given, const char *name)
+{
+	const char *value = given ? given : getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* Where the cells are: here, or with a server. */
+static int choose_cells(const struct cli *cli, const struct cli_verb *verb,
+	const struct cli_args *args, struct cell_error *err)
+{
+	struct remote_settings s = {.url = from_env(cli->server, "CELL_SERVER"),
+		.token_file = cli->token_file,
+		.ca_file = from_env(cli->ca_file, "CELL_CA")};
+
+	if (verb->is_here && cli->server) {
+		char title[CLI_TITLE_MAX];
+		cell_fail(err, CELL_EINVAL, 0, "%s: works on this machine, not on a server",
+			cli_verb_title(verb, title));
+		return cell_error_hint(err, -EINVAL, "leave --server out");
+	}
+	if (verb->is_here || !s.url)
+		return 0;
+	for (size_t i = 0; i < args->n_given; i++)
+		s.has_server_paths |= !strcmp(args->given[i].option->name, "server-paths");
+	s.has_server_paths |= from_env(NULL, "CELL_SERVER_PATHS") != NULL;
+	return remote_use(cli, &s, err);
 }
 
 /* Parse the words after a verb (or after "cell") and do what they say. */
@@ -79,6 +115,8 @@ static int dispatch(struct cli *cli, const struct cli_verb *verb, int argc, char
 		return cli_verb_version.run(cli, &args);
 	if (cli_args_has(&args, "help"))
 		return verb ? cli_help_verb(cli, verb) : cli_help_all(cli);
+	if (is_leaf && choose_cells(cli, verb, &args, &err) < 0)
+		return cli_fail(cli, &err);
 	if (is_leaf)
 		return verb->run(cli, &args);
 	if (!args.n_operands) {

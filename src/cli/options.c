@@ -12,6 +12,13 @@ const struct cli_option cli_global_options[] = {
 		.kind = CLI_DIRECTORY},
 	{"config", 0, "FILE", "read this configuration file over the others", .kind = CLI_FILE},
 	{"no-config", 0, NULL, "read no configuration files but the one of --config"},
+	{"server", 0, "URL",
+		"use the cells of this server: http://, https:// or unix:/path (default: "
+		"$CELL_SERVER)"},
+	{"token-file", 0, "FILE", "the server's token (default: $CELL_TOKEN, ~/.config/cell/token)",
+		.kind = CLI_FILE},
+	{"ca", 0, "FILE", "certificates to trust instead of the system's (default: $CELL_CA)",
+		.kind = CLI_FILE},
 	{"quiet", 'q', NULL, "say only what was asked for"},
 	{"verbose", 0, NULL, "say what is being done"},
 	{"color", 0, "WHEN", "colours: auto, always or never", .kind = CLI_CHOICE,
@@ -83,6 +90,9 @@ const struct cli_option cli_spec_options[] = {
 		.key = "lifecycle", .kind = CLI_CHOICE,
 		.choices = "persistent workspace session ephemeral scheduled"},
 	{"label", 'l', "KEY=VALUE", "attach a label; may be repeated", .key = "labels"},
+	{"server-paths", 0, NULL,
+		"with --server: workspace, mounts, root and image are paths of the server's "
+		"machine"},
 	{"need", 0, "CAPABILITY", "refuse back ends without it; may be repeated", .key = "needs",
 		.kind = CLI_CAP},
 	{0},

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/cells.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 
@@ -39,7 +40,7 @@ static void send_size(struct cli_stream *s)
 	uint16_t rows, cols;
 
 	cli_terminal_size(&rows, &cols);
-	(void)cell_exec_resize(s->exec, rows, cols, &ignored);
+	(void)cells->exec_resize(s->exec, rows, cols, &ignored);
 }
 
 /* A command that is being told something may have ended meanwhile: its EXIT is on the way, so a
@@ -48,14 +49,14 @@ static void tell(struct cli_stream *s, int signal)
 {
 	struct cell_error ignored;
 
-	(void)cell_exec_signal(s->exec, signal, &ignored);
+	(void)cells->exec_signal(s->exec, signal, &ignored);
 }
 
 static void kill_tree(struct cli_stream *s)
 {
 	struct cell_error ignored;
 
-	(void)cell_exec_kill(s->exec, &ignored); /* a guest that hangs must not keep us */
+	(void)cells->exec_kill(s->exec, &ignored); /* a guest that hangs must not keep us */
 }
 
 /* First time: the command's own business. Second: the user means it. Third: we wait no longer. */
@@ -200,7 +201,7 @@ static int take_events(struct cli_stream *s, struct cell_error *err)
 		int r;
 		if (s->is_over || is_full(s))
 			return 0;
-		r = cell_exec_next(s->exec, 0, &e, err);
+		r = cells->exec_next(s->exec, 0, &e, err);
 		if (r < 0)
 			return r;
 		if (e.type == CELL_EVENT_NONE)
@@ -240,7 +241,7 @@ static bool push_stdin(struct cli_stream *s)
 	ssize_t n = 0;
 
 	if (s->input_len) {
-		n = cell_exec_write(s->exec, s->input + s->input_at, s->input_len, 0, &ignored);
+		n = cells->exec_write(s->exec, s->input + s->input_at, s->input_len, 0, &ignored);
 		if (n < 0) {
 			s->is_input_closed = true;
 			s->input_len = 0;
@@ -250,7 +251,7 @@ static bool push_stdin(struct cli_stream *s)
 		s->input_len -= (size_t)n;
 	}
 	if (s->is_input_over && !s->input_len && !s->is_input_closed) {
-		(void)cell_exec_close_stdin(s->exec, &ignored);
+		(void)cells->exec_close_stdin(s->exec, &ignored);
 		s->is_input_closed = true;
 	}
 	return n > 0;
@@ -264,7 +265,7 @@ static int poll_timeout(const struct cli_stream *s, bool is_busy)
 
 	if (is_busy)
 		return 0;
-	int patience = cell_exec_patience_ms(s->exec);
+	int patience = cells->exec_patience_ms(s->exec);
 	int most = patience >= 0 && patience < LOOK_MS ? patience : LOOK_MS;
 	if (!at)
 		return most;
@@ -281,8 +282,8 @@ static void wait_for_any(struct cli_stream *s, bool is_busy)
 	bool full = is_full(s);
 	struct pollfd fds[WAIT_COUNT] = {
 		[WAIT_SIGNALS] = {.fd = cli_signals_fd(), .events = POLLIN},
-		[WAIT_CELL] = {.fd = full ? -1 : cell_poll_fd(s->cell),
-			.events = (short)(POLLIN | cell_poll_events(s->cell))},
+		[WAIT_CELL] = {.fd = full ? -1 : cells->poll_fd(s->cell),
+			.events = (short)(POLLIN | cells->poll_events(s->cell))},
 		[WAIT_STDIN] = {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
 		[WAIT_OUT] = {.fd = cli_sink_is_full(&s->out) ? s->out.fd : -1, .events = POLLOUT},
 		[WAIT_ERR] = {.fd = cli_sink_is_full(&s->err) ? s->err.fd : -1, .events = POLLOUT},
@@ -328,6 +329,8 @@ int cli_stream_run(struct cli_stream *s, struct cell_error *err)
 		bool is_busy;
 		take_signals(s);
 		check_deadlines(s);
+		if (cells->tick)
+			cells->tick(s->cell);
 		r = flush_sinks(s, err);
 		if (r < 0 || s->is_over)
 			break;

@@ -191,11 +191,12 @@ static int take_place(struct cell_store *s, struct cell *c, const struct cell_sp
 		}
 	}
 	r = take_name(s, c, err);
-	if (r >= 0 && cell_record_set_str(c->record, "name", c->name) < 0)
-		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
 	if (r < 0)
 		return r;
-	r = cell_note_save(c, err);
+	if (cell_record_set_str(c->record, "name", c->name) < 0)
+		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
+	else
+		r = cell_note_save(c, err);
 	if (r < 0) {
 		struct cell_slot slot = slot_of(c);
 		(void)cell_store_remove(s, c->name, &slot, NULL);

@@ -18,6 +18,7 @@
 #include "base/tartree.h"
 #include "base/untar.h"
 #include "core/file_call.h"
+#include "core/host_path.h"
 
 #define SEND_MAX (64u * 1024)
 
@@ -35,24 +36,6 @@ static int meter_add(struct meter *m, size_t n)
 	if (m->fn)
 		m->stop = m->fn(m->bytes, m->user);
 	return m->stop ? -ECANCELED : 0;
-}
-
-/* The last component of a path without trailing slashes; NULL when it names nothing of its own. */
-static char *last_name(const char *path)
-{
-	size_t end = strlen(path);
-
-	while (end > 0 && path[end - 1] == '/')
-		end--;
-	size_t begin = end;
-	while (begin > 0 && path[begin - 1] != '/')
-		begin--;
-	char *name = strndup(path + begin, end - begin);
-	if (name && (!name[0] || !strcmp(name, ".") || !strcmp(name, ".."))) {
-		free(name);
-		name = NULL;
-	}
-	return name;
 }
 
 static int join(struct buf *b, const char *dir, const char *name)
@@ -189,7 +172,7 @@ static int upload_file(struct cell *c, int fd, const struct stat *st, const char
 	if (!is_dir && stat_followed(c, path, &there, NULL) == 0)
 		is_dir = there.type == CELL_FILE_DIRECTORY;
 	if (is_dir) {
-		auto_free char *name = last_name(host_path);
+		auto_free char *name = host_last_name(host_path);
 		if (!name || join(&inside, path, name) < 0)
 			return cell_fail(err, CELL_EINVAL, EINVAL,
 				"upload '%.150s' into '%.150s': it has no name of its own",
@@ -223,25 +206,6 @@ int cell_file_upload(struct cell *c, const char *host_path, const char *path,
 }
 
 /* ---- down ---- */
-
-/* mkdir -p of the host. */
-static int make_dirs(const char *path, mode_t mode)
-{
-	auto_free char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *p = copy; *p;) {
-		p += strspn(p, "/");
-		p += strcspn(p, "/");
-		char saved = *p;
-		*p = '\0';
-		if (*copy && mkdir(copy, saved ? 0777 : mode) < 0 && errno != EEXIST)
-			return -errno;
-		*p = saved;
-	}
-	return 0;
-}
 
 struct download {
 	struct link_stream *stream;
@@ -284,7 +248,7 @@ static int download_dir(struct cell *c, const char *path, const char *host_path,
 	auto_request struct file_request q = FILE_REQUEST_INIT;
 	auto_stream struct link_stream *s = NULL;
 
-	int r = make_dirs(host_path, (mode & 0777) | 0700);
+	int r = host_make_dirs(host_path, (mode & 0777) | 0700);
 	if (r < 0)
 		return cell_fail_errno(err, -r, "make '%.256s'", host_path);
 	auto_fd int dir = open(host_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -323,47 +287,12 @@ static int to_host_file(const void *p, size_t n, void *user)
 	return r < 0 ? r : meter_add(t->meter, n);
 }
 
-/* The directory of the host that gets the file, and the file's name in it. */
-static int open_target_dir(const char *path, const char *host_path, char **ret_name,
-	struct cell_error *err)
-{
-	auto_buf struct buf dir = BUF_INIT(2 * PATH_MAX);
-	size_t n = strlen(host_path);
-	struct stat st;
-	bool is_there = stat(host_path, &st) == 0;
-	bool is_dir = is_there ? S_ISDIR(st.st_mode) : n > 0 && host_path[n - 1] == '/';
-
-	if (is_there && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return cell_fail(err, CELL_EINVAL, EINVAL,
-			"download to '%.256s': it is not a regular file", host_path);
-	auto_free char *name = last_name(is_dir ? path : host_path);
-	if (!name)
-		return cell_fail(err, CELL_EINVAL, EINVAL,
-			"download '%.150s' to '%.150s': there is no name for the file", path,
-			host_path);
-	size_t end = n;
-	while (!is_dir && end > 0 && host_path[end - 1] == '/')
-		end--;
-	int r = buf_add(&dir, host_path, is_dir ? n : end - strlen(name));
-	if (r == 0 && dir.len == 0)
-		r = buf_addc(&dir, '.');
-	if (r == 0)
-		r = make_dirs(buf_str(&dir), 0777);
-	if (r < 0)
-		return cell_fail_errno(err, -r, "make the directory of '%.256s'", host_path);
-	int fd = open(buf_str(&dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return cell_fail_errno(err, errno, "download to '%.256s'", host_path);
-	*ret_name = steal_ptr(name);
-	return fd;
-}
-
 static int download_file(struct cell *c, const char *path, const char *host_path, mode_t mode,
 	struct meter *meter, struct cell_error *err)
 {
 	auto_(newfile_done) struct newfile f = NEWFILE_INIT;
 	auto_free char *name = NULL;
-	auto_fd int dir = open_target_dir(path, host_path, &name, err);
+	auto_fd int dir = host_open_target(path, host_path, &name, err);
 
 	if (dir < 0)
 		return dir;

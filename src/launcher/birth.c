@@ -223,6 +223,7 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 		return -1;
 	}
 	ret->status_fd = pair[0];
+	b.parent_fd = pair[0];
 	b.go_fd = pair[1];
 	b.oom_fd = cgroup_oom_fd(&slot->cgroup);
 	if (rq->head.flags & LAUNCHER_KEEP)

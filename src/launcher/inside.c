@@ -467,6 +467,8 @@ void inside_main(struct birth *b)
 	struct failure f = {0};
 	struct pollfd p = {.fd = FD_GO, .events = 0};
 
+	/* our copy of the launcher's end: with it open, the launcher's death would go unheard for ever */
+	close(b->parent_fd);
 	if (recv(b->go_fd, &b->go, sizeof b->go, 0) != (ssize_t)sizeof b->go)
 		_exit(125);
 	if (build(b, &f) < 0 || seal_read_filter(b->rq, &f) < 0 || hand_over(b, &f) < 0 ||

@@ -77,7 +77,8 @@ struct birth_go {
 struct birth {
 	const struct launcher_request *rq;
 	struct slot *slot;
-	int go_fd; /* child reads its go, writes its failure */
+	int go_fd;     /* child reads its go, writes its failure */
+	int parent_fd; /* the launcher's end of that */
 	struct birth_go go;
 	uint32_t uid, gid; /* of the cell on the host */
 	bool has_own_id;   /* nobody else has that uid */

@@ -161,6 +161,8 @@ static void at_home(const uint32_t *slots, size_t n)
 	if (lock >= 0) {
 		for (size_t i = 0; i < n; i++)
 			net_link_remove(slots[i]);
+		if (!n)
+			net_link_remove_dead();
 		net_host_release(host_id);
 	}
 	net_host_unlock(lock);
@@ -190,6 +192,15 @@ void net_sweep(void)
 	if (!host.is_rootful || !net_host_is_marked(host_id)) {
 		n_sweeps = 0;
 		n_closed = 0;
+	}
+}
+
+void net_settle(void)
+{
+	for (int i = 0; i < 20 && host.is_rootful && net_host_is_marked(host_id); i++) {
+		at_home(NULL, 0);
+		if (net_host_is_marked(host_id))
+			(void)usleep(10000);
 	}
 }
 

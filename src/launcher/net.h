@@ -34,6 +34,8 @@ void net_leave(void);
 /* Remove what all cells shared, if there is no interface any more: after the last, after a crash.
  * Costs one look at a file where there is nothing to do. */
 void net_sweep(void);
+/* The same, waiting a moment for an interface that is on its way out. */
+void net_settle(void);
 
 /* ---- net_filter.c: in the cell's namespace ---- */
 int net_filter(const struct launcher_request *rq, struct failure *f);
@@ -52,6 +54,8 @@ int net_link_outer(struct net_address *a, uint32_t slot, int inner_ns_fd, struct
 int net_link_inner(const struct net_address *a, struct failure *f);
 /* In the host's: remove those of a slot; they may be gone already. */
 void net_link_remove(uint32_t slot);
+/* Those of cells that nobody holds any more: the kernel takes its time, and who asks may not stay to see it. */
+void net_link_remove_dead(void);
 
 /* ---- net_host.c: what all cells share on the host, in its namespace ---- */
 /* Holding the lock until net_host_unlock(): nobody of ours changes it meanwhile. */

@@ -132,7 +132,9 @@ static int allow_forwarding(int mark_fd, struct failure *f)
 		nft_rule_end(&batch, r);
 		if (nft_commit(fd, &batch, NULL) < 0)
 			return fail(f, LAUNCHER_STEP_NET_HOST, "keep strangers from", e->d_name);
-		if (write(mark_fd, line, (size_t)len) != len || set_knob(e->d_name, "1") < 0)
+		/* interfaces come and go: one that is gone needs nothing */
+		if (write(mark_fd, line, (size_t)len) != len ||
+			(set_knob(e->d_name, "1") < 0 && errno != ENOENT))
 			return fail(f, LAUNCHER_STEP_NET_HOST, "let pass packets on", e->d_name);
 	}
 	return 0;
@@ -140,16 +142,26 @@ static int allow_forwarding(int mark_fd, struct failure *f)
 
 static void restore_forwarding(int mark_fd)
 {
-	char text[4096];
-	ssize_t n = pread(mark_fd, text, sizeof text - 1, 0);
+	char text[512];
+	size_t kept = 0;
 
 	/* meanwhile the machine was made to pass on everything: no longer ours to decide */
-	if (n <= 0 || is_on("/proc/sys/net/ipv4/ip_forward"))
+	if (is_on("/proc/sys/net/ipv4/ip_forward"))
 		return;
-	text[n] = '\0';
-	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		(void)set_knob(line, "0");
+	for (off_t at = 0; kept < sizeof text - 1;) {
+		ssize_t n = pread(mark_fd, text + kept, sizeof text - 1 - kept, at);
+		char *line = text;
+
+		if (n <= 0)
+			return;
+		at += n;
+		text[kept + (size_t)n] = '\0';
+		for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+			*end = '\0';
+			(void)set_knob(line, "0");
+		}
+		kept = strlen(line);
+		memmove(text, line, kept + 1);
 	}
 }
 

@@ -16,12 +16,14 @@
 #include <linux/veth.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launcher/launcher.h"
 #include "launcher/net.h"
 
 #define ACKED (NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL)
@@ -259,6 +261,25 @@ void net_link_remove(uint32_t slot)
 	for (const struct if_nameindex *i = all; fd >= 0 && i && i->if_name; i++)
 		if (!strncmp(i->if_name, prefix, (size_t)n))
 			remove_link(fd, i->if_name);
+	if (all)
+		if_freenameindex(all);
+}
+
+void net_link_remove_dead(void)
+{
+	struct if_nameindex *all = if_nameindex();
+	auto_fd int fd = nl_open(NETLINK_ROUTE);
+
+	for (const struct if_nameindex *i = all; fd >= 0 && i && i->if_name; i++) {
+		char *end;
+		unsigned long slot;
+
+		if (strncmp(i->if_name, NET_PREFIX, NET_PREFIX_LEN) != 0)
+			continue;
+		slot = strtoul(i->if_name + NET_PREFIX_LEN, &end, 16);
+		if (*end == '.' && slot < LAUNCHER_MAX_SLOTS && !slot_is_alive((uint32_t)slot))
+			remove_link(fd, i->if_name);
+	}
 	if (all)
 		if_freenameindex(all);
 }

@@ -213,9 +213,11 @@ static void bury(struct cell *c)
 	struct launcher_reply r = {
 		.slot = c->slot->number, .oom_kills = cgroup_oom_kills(&c->slot->cgroup)};
 
-	while (waitid((idtype_t)P_PIDFD, (id_t)c->born.pidfd, &info, WEXITED | __WALL) < 0 &&
-		errno == EINTR)
-		;
+	/* never wait here: should an event ever come for another than was meant, all cells would wait with us */
+	if (waitid((idtype_t)P_PIDFD, (id_t)c->born.pidfd, &info, WEXITED | WNOHANG | __WALL) ==
+			0 &&
+		!info.si_pid)
+		return;
 	r.status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
 	if (c->is_parked && !c->killed_ms)
 		park_failed();
@@ -410,6 +412,8 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 	struct slot *s = slot_adopt(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE], &f);
 	if (s)
 		net_close(s->number);
+	else if (!f.step)
+		net_settle(); /* somebody swept it, and knew nothing of its network */
 	slot_free(s);
 	if (f.step)
 		answer_failure(control_fd, &f);
@@ -516,6 +520,10 @@ static void on_status(struct cell *c)
 		f.text[sizeof f.text - 1] = '\0';
 		answer_failure(c->control_fd, &f);
 		c->is_refused = true;
+		if (c->is_parked) { /* nobody may lease it, and the next would hardly do better */
+			park_failed();
+			forget_parked(c);
+		}
 		kill_cell(c);
 	}
 	drop_watched(&c->born.status_fd); /* its end: the guest runs, or its pidfd will tell */

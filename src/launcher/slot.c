@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,6 +112,19 @@ void slot_name_owner(struct slot *s, const char *title)
 		(void)!write(fd, title, strlen(title));
 }
 
+/* What a dead cell's lock says must not be said of the next one: who still removes the former would kill
+ * that. Before the groups change hands, so that whoever finds the name has opened the dead cell's. */
+static bool forget_owner(struct slot *s)
+{
+	struct stat st;
+
+	if (fstat(s->lock_fd, &st) == 0 && st.st_size == 0)
+		return true;
+	s->has_title = true;
+	slot_name_owner(s, "");
+	return fstat(s->lock_fd, &st) == 0 && st.st_size == 0;
+}
+
 bool slot_is_owned_by(uint32_t number, const char *title)
 {
 	char name[16], text[256];
@@ -182,8 +196,9 @@ struct slot *slot_take(struct failure *f)
 		next_number = n + 1;
 		/* CPUs and limits that a crashed launcher left there are not ours; and who lives there under
 		 * another lock than ours must not be mixed with us */
+		bool is_nobodys = forget_owner(s);
 		cgroup_model_release(&host.cgroups, &s->cgroup, n);
-		if (cgroup_remove(&host.cgroups, &s->cgroup, n))
+		if (is_nobodys && cgroup_remove(&host.cgroups, &s->cgroup, n))
 			return s;
 		slot_drop(s);
 	}
@@ -325,12 +340,15 @@ static int make_idmap(const struct slot *s, uint32_t uid, uint32_t gid, struct f
 {
 	char text[48], path[48];
 	int pidfd = -1, fd = -1;
-	pid_t pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
+	pid_t parent = getpid(), pid = split(CLONE_NEWUSER, -1, &pidfd, NULL);
 
 	if (pid < 0)
 		return fail(f, LAUNCHER_STEP_WORKSPACE,
 			"make a user namespace for an idmapped mount", NULL);
 	if (pid == 0) {
+		/* it has our locks: left behind by a launcher that was killed, it would keep them for ever */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+			_exit(1);
 		for (;;)
 			(void)pause();
 	}

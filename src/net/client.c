@@ -141,6 +141,22 @@ static bool has_input(struct net_stream *s)
 	return net_stream_has_pending(s) || poll(&p, 1, 0) > 0;
 }
 
+/* Takes a "100 Continue" out of the way, when that is what there is: it is no answer, and must not be taken for one. Not through
+ * TLS, which cannot be looked at without taking it: there the answer's reader passes over it. */
+static bool pass_continue(struct net_stream *s)
+{
+	static const char begin[] = "HTTP/1.1 100";
+	char head[1024];
+
+	if (s->ssl)
+		return false;
+	ssize_t n = recv(s->fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+	const char *end = n > 0 ? memmem(head, (size_t)n, "\r\n\r\n", 4) : NULL;
+	if (!end || n < (ssize_t)sizeof begin || strncmp(head, begin, sizeof begin - 1) != 0)
+		return false;
+	return recv(s->fd, head, (size_t)(end + 4 - head), MSG_DONTWAIT) == end + 4 - head;
+}
+
 /* Has a connection kept from an earlier call been closed meanwhile, or is it out of step? Reading finds out: with
  * TLS what is there to read may be its own business. */
 static bool is_stale(struct net_stream *s)
@@ -159,7 +175,7 @@ static int send_listening(struct net_stream *s, const char *p, size_t n, const s
 		if (k == -EAGAIN) {
 			k = dial_wait_for(s->fd, s->write_needs_read ? POLLIN : POLLIN | POLLOUT,
 				w);
-			if (k == 0 && !s->ssl && has_input(s))
+			if (k == 0 && !s->ssl && has_input(s) && !pass_continue(s))
 				return 1;
 		}
 		if (k < 0)
@@ -221,10 +237,8 @@ static int send_request(struct http_client *c, const struct http_call *call, con
 		r = dial_wait_for(s->fd, POLLIN, &brief);
 		if (r == -EINTR)
 			return r;
-		/* A "100 Continue" is for the reader to pass over; another answer comes instead of it. */
-		char peek[16] = "";
-		if (r == 0 && !s->ssl && recv(s->fd, peek, 12, MSG_PEEK | MSG_DONTWAIT) == 12 &&
-			strncmp(peek, "HTTP/1.1 100", 12) != 0)
+		/* Another answer comes instead of it. */
+		if (r == 0 && !s->ssl && !pass_continue(s))
 			return 1;
 	}
 	*ret_has_started = true;

@@ -165,9 +165,10 @@ static void audit(struct call *c)
 {
 	struct reading *r = calloc(1, sizeof *r);
 	struct cell_error err = {0};
-	uint64_t after = 0, limit = 1000;
+	uint64_t after = 0, limit = 1000, last = 0;
 
-	if (!r || call_query_uint(c, "after", 0, &after, &err) < 0 ||
+	if (!r || call_query_uint(c, "last", 0, &last, &err) < 0 ||
+		call_query_uint(c, "after", 0, &after, &err) < 0 ||
 		call_query_uint(c, "limit", 1000, &limit, &err) < 0 ||
 		time_query(c, "since", &r->filter.since_ns, &err) < 0 ||
 		time_query(c, "until", &r->filter.until_ns, &err) < 0) {
@@ -185,6 +186,12 @@ static void audit(struct call *c)
 	r->filter.action = http_query(c->x, "action");
 	r->filter.request_id = http_query(c->x, "request_id");
 	r->filter.exec = http_query(c->x, "exec");
+	r->filter.actor = http_query(c->x, "actor");
+	r->filter.backend = http_query(c->x, "backend");
+	r->filter.trace = http_query(c->x, "trace");
+	r->filter.kind = http_query(c->x, "kind");
+	r->filter.effect = http_query(c->x, "effect");
+	r->filter.last = last;
 	if (net_pool_work(c->srv->files, read_work, read_done, r) < 0) {
 		free(r);
 		call_failf(c, CELL_EBUSY, "try again in a second", "too much is under way");
@@ -195,19 +202,22 @@ static void audit(struct call *c)
 
 static int take_usage(const struct usage_line *l, void *user)
 {
-	json_t *o = json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:f}", "name", l->name,
-		"operations", (json_int_t)l->total.count, "errors", (json_int_t)l->total.errors,
-		"cpu_seconds", (double)l->total.cpu_us / 1e6, "gib_seconds",
-		(double)l->total.mib_ms / 1024 / 1000, "bytes_in", (json_int_t)l->total.bytes_in,
-		"bytes_out", (json_int_t)l->total.bytes_out, "wall_seconds",
-		(double)l->total.wall_us / 1e6);
+	json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f}", "name", l->name,
+		"sessions", (json_int_t)l->total.sessions, "operations", (json_int_t)l->total.count,
+		"errors", (json_int_t)l->total.errors, "cpu_seconds", (double)l->total.cpu_us / 1e6,
+		"gib_seconds", (double)l->total.mib_ms / 1024 / 1000, "bytes_in",
+		(json_int_t)l->total.bytes_in, "bytes_out", (json_int_t)l->total.bytes_out,
+		"wall_seconds", (double)l->total.wall_us / 1e6);
 
 	(void)json_object_set_new(o, "latency_ms",
-		json_pack("{s:f, s:f, s:f}", "p50",
+		json_pack("{s:f, s:f, s:f, s:f}", "p50",
 			(double)histogram_quantile(&l->latency, 500) / 1000, "p95",
 			(double)histogram_quantile(&l->latency, 950) / 1000, "p99",
-			(double)histogram_quantile(&l->latency, 990) / 1000));
+			(double)histogram_quantile(&l->latency, 990) / 1000, "max",
+			(double)l->latency.max_us / 1000));
+	char cost[PRICE_TEXT_MAX];
 	(void)json_object_set_new(o, "cost", json_real((double)l->cost / 1e9));
+	(void)json_object_set_new(o, "cost_text", json_string(price_text(l->cost, cost)));
 	return json_array_append_new(user, o);
 }
 
@@ -219,7 +229,8 @@ static void usage(struct call *c)
 	struct usage_query q = {.by = USAGE_BY_SESSION,
 		.tenant = c->who.role == TOKEN_ADMIN ? http_query(c->x, "tenant") : c->who.tenant,
 		.session = http_query(c->x, "session"),
-		.backend = http_query(c->x, "backend")};
+		.backend = http_query(c->x, "backend"),
+		.operation = http_query(c->x, "operation")};
 	json_t *list = json_array();
 	int found = by ? -1 : USAGE_BY_SESSION;
 
@@ -238,7 +249,9 @@ static void usage(struct call *c)
 		call_fail(c, &err);
 		return;
 	}
-	call_json(c, 200, json_pack("{s:o}", "usage", list));
+	call_json(c, 200,
+		json_pack("{s:s, s:o}", "currency", prices_currency(c->srv->prices), "usage",
+			list));
 }
 
 const struct route api_admin_routes[] = {

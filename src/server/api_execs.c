@@ -14,6 +14,7 @@
 #include "server/api.h"
 #include "server/clock.h"
 #include "server/exec.h"
+#include "server/filework.h"
 #include "server/flow.h"
 #include "server/idempotency.h"
 #include "server/seat.h"
@@ -28,12 +29,12 @@
 struct wish {
 	const char **argv, **env;
 	char **env_own; /* from an object */
-	const char *command, *cwd, *user;
+	const char *command, *cwd, *user, *id;
 	const char *input; /* stdin, whole */
 	size_t input_len;
 	uint8_t *input_own;
-	uint64_t timeout_ms, max_output, rows, cols;
-	bool is_tty, is_merged, is_background, has_stdin;
+	uint64_t timeout_ms, grace_ms, max_output, rows, cols;
+	bool is_tty, is_merged, is_background, has_stdin, is_held;
 };
 
 static void wish_done(struct wish *w)
@@ -107,11 +108,30 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 	return 0;
 }
 
+/* A client's own id: it becomes a file's name here, and an argument elsewhere. */
+static int check_id(const char *id, struct cell_error *err)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	size_t n = id ? strlen(id) : 1;
+
+	if (id && (n >= CELL_EXEC_ID_MAX || !*id || !strchr(letters, *id)))
+		n = 0;
+	for (const char *p = id; n && p && *p; p++)
+		if (!strchr(letters, *p) && !strchr("._-", *p))
+			n = 0;
+	if (n)
+		return 0;
+	int r = cell_fail(err, CELL_EINVAL, EINVAL,
+		"'id' must be 1 to 63 letters, digits and . _ -, beginning with a letter or digit");
+	return cell_error_hint(err, r, "leave it out to get one");
+}
+
 static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 {
 	static const char *const known[] = {"command", "argv", "cwd", "env", "user", "timeout",
 		"stdin", "stdin_base64", "tty", "rows", "cols", "merge_stderr", "background",
-		"max_output_bytes", "labels", NULL};
+		"max_output_bytes", "labels", "id", "grace", "hold", NULL};
 	int r = call_known(c, known, err);
 
 	*w = (struct wish){.max_output = OUTPUT_DEFAULT, .rows = 24, .cols = 80};
@@ -130,11 +150,19 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 	if (r == 0)
 		r = call_duration(c, "timeout", &w->timeout_ms, err);
 	if (r == 0)
+		r = call_duration(c, "grace", &w->grace_ms, err);
+	if (r == 0)
+		r = call_text(c, "id", &w->id, err);
+	if (r == 0)
+		r = check_id(w->id, err);
+	if (r == 0)
 		r = call_bool(c, "tty", &w->is_tty, err);
 	if (r == 0)
 		r = call_bool(c, "merge_stderr", &w->is_merged, err);
 	if (r == 0)
 		r = call_bool(c, "background", &w->is_background, err);
+	if (r == 0)
+		r = call_bool(c, "hold", &w->is_held, err);
 	if (r == 0)
 		r = call_uint(c, "max_output_bytes", OUTPUT_MAX, &w->max_output, err);
 	if (r == 0)
@@ -154,7 +182,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 
 static json_t *meta_of(struct call *c, const struct wish *w)
 {
-	char when[CLOCK_TEXT_MAX], trace[33];
+	char when[CLOCK_TEXT_MAX], trace[33], parent[TRACEPARENT_MAX];
 	json_t *o = json_object(), *argv = w->argv ? json_array() : NULL;
 
 	if (w->command)
@@ -170,10 +198,16 @@ static json_t *meta_of(struct call *c, const struct wish *w)
 	(void)json_object_set_new(o, "started_at", json_string(clock_text(clock_unix_ns(), when)));
 	(void)json_object_set_new(o, "tty", json_boolean(w->is_tty));
 	(void)json_object_set_new(o, "stdin", json_boolean(w->has_stdin || w->is_tty));
+	if (w->is_held)
+		(void)json_object_set_new(o, "hold", json_true());
 	(void)json_object_set_new(o, "actor", json_string(c->who.id));
 	(void)json_object_set_new(o, "request_id", json_string(http_request_id(c->x)));
 	(void)json_object_set_new(o, "trace", json_string(trace_id_text(&c->span.context, trace)));
+	(void)json_object_set_new(o, "traceparent",
+		json_string(trace_format(&c->span.context, parent)));
 	(void)json_object_set_new(o, "fingerprint", json_string(c->fingerprint));
+	if (c->is_keyed)
+		(void)json_object_set_new(o, "key", json_string(c->key));
 	return o;
 }
 
@@ -184,7 +218,8 @@ static void answer(struct call *c, struct exec *e, const struct wish *w)
 	enum flow_format format;
 
 	if (ws_is_asked(c->x)) {
-		flow_socket(c, e, 0, 0);
+		flow_socket(c, e,
+			&(struct flow_socket_options){.is_following = true, .takes_input = true});
 	} else if (w->is_background) {
 		(void)http_add_headerf(c->x, "Location", "/v1/sessions/%s/execs/%s", c->session->id,
 			e->id);
@@ -221,6 +256,14 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 		return 0;
 	}
 	const char *was = json_string_value(json_object_get(e->meta, "fingerprint"));
+	const char *key = json_string_value(json_object_get(e->meta, "key"));
+	if (!key ||
+		strcmp(key, c->key)) { /* the client's own id, given to another command before */
+		exec_unref(e);
+		r = cell_fail(err, CELL_EEXISTS, EEXIST, "exec: id '%.64s' was used before", id);
+		return cell_error_hint(err, r,
+			"an id is used once; take a new one, or look at this one");
+	}
 	if (!was || strcmp(was, c->fingerprint)) {
 		exec_unref(e);
 		r = cell_fail(err, CELL_EEXISTS, EEXIST,
@@ -242,6 +285,7 @@ static int begin(struct call *c, struct seat *seat, bool owns_seat, const struct
 			.env = (const char *const *)w->env,
 			.user = w->user,
 			.timeout_ms = w->timeout_ms,
+			.grace_ms = w->grace_ms,
 			.rows = (uint16_t)w->rows,
 			.cols = (uint16_t)w->cols,
 			.flags = (w->is_tty ? CELL_EXEC_TTY : 0u) |
@@ -332,7 +376,10 @@ static void run_checked(struct call *c)
 		return;
 	}
 	struct exec *e = NULL;
-	idempotency_id(c, 'x', c->session->id, c->exec_id);
+	if (w.id)
+		(void)snprintf(c->exec_id, sizeof c->exec_id, "%s", w.id);
+	else
+		idempotency_id(c, 'x', c->session->id, c->exec_id);
 	int r = find_first(c, c->exec_id, &e, &err);
 	if (r < 0) {
 		call_fail(c, &err);
@@ -345,6 +392,7 @@ static void run_checked(struct call *c)
 	}
 	c->details = meta_of(c, &w);
 	(void)json_object_del(c->details, "fingerprint");
+	(void)json_object_del(c->details, "key");
 	struct policy_request q = {.argv = (const char *const *)w.argv, .shell = w.command};
 	call_permit(c, &q, run_permitted);
 }
@@ -458,6 +506,7 @@ static void output(struct call *c)
 {
 	struct cell_error err = {0};
 	const char *follow = http_query(c->x, "follow");
+	bool is_following = !follow || strcmp(follow, "false");
 	enum flow_format format = FLOW_NDJSON;
 	uint64_t out, errs;
 	struct exec *e;
@@ -471,14 +520,21 @@ static void output(struct call *c)
 	}
 	session_touch(c->session);
 	(void)flow_format_of(c, &format);
-	flow_stream(c, e, format, out, errs, !follow || strcmp(follow, "false"));
+	if (ws_is_asked(c->x))
+		flow_socket(c, e,
+			&(struct flow_socket_options){out, errs, .is_following = is_following});
+	else
+		flow_stream(c, e, format, out, errs, is_following);
 	exec_unref(e);
 }
 
 static void attach_socket(struct call *c)
 {
+	const char *hold = http_query(c->x, "hold");
+	struct flow_socket_options o = {.is_following = true,
+		.takes_input = true,
+		.is_holding = hold && !strcmp(hold, "true")};
 	struct cell_error err = {0};
-	uint64_t out, errs;
 	struct exec *e;
 
 	if (!ws_is_asked(c->x)) {
@@ -488,10 +544,10 @@ static void attach_socket(struct call *c)
 	}
 	if (!find(c, &e))
 		return;
-	if (offsets(c, &out, &errs, &err) < 0)
+	if (offsets(c, &o.out_from, &o.err_from, &err) < 0)
 		call_fail(c, &err);
 	else
-		flow_socket(c, e, out, errs);
+		flow_socket(c, e, &o);
 	exec_unref(e);
 }
 
@@ -507,6 +563,31 @@ static int signal_number(const char *name, struct cell_error *err)
 	}
 	int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'", name);
 	return cell_error_hint(err, r, "TERM, KILL, INT, HUP, USR1 ... or a number");
+}
+
+static int run_signal(struct filework *w, struct cell_error *err)
+{
+	return cell_signal(w->cell, w->call->exec_id, (int)w->number, true, err);
+}
+
+static void signal_sent(struct filework *w)
+{
+	struct call *c = w->call;
+
+	filework_free(w);
+	call_empty(c, 204);
+}
+
+static void signal_tree(struct call *c, int number)
+{
+	struct filework *w = filework_new(c);
+
+	if (!w)
+		return;
+	w->run = run_signal;
+	w->done = signal_sent;
+	w->number = (uint64_t)number;
+	filework_start(w);
 }
 
 static void signal_permitted(struct call *c)
@@ -526,7 +607,12 @@ static void signal_permitted(struct call *c)
 		r = call_bool(c, "tree", &is_tree, &err);
 	if (r == 0)
 		r = name ? signal_number(name, &err) : number ? (int)number : SIGTERM;
-	if (r > 0 && is_tree && r == SIGKILL)
+	if (r > 0 && is_tree && r != SIGKILL) { /* the guest has to look for them: not here */
+		exec_unref(e);
+		signal_tree(c, r);
+		return;
+	}
+	if (r > 0 && is_tree)
 		r = cell_exec_kill(e->x, &err);
 	else if (r > 0)
 		r = cell_exec_signal(e->x, r, &err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api_files.c: files of a session's workspace: read (also in parts), write, list, find, change, directories as tar, watch. */
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <string.h>
 
 #include "cell/cell.h"
@@ -50,14 +51,10 @@ static void permit(struct call *c, const char *path, void (*go)(struct call *c))
 	call_permit(c, &(struct policy_request){.path = path}, go);
 }
 
-static json_t *name_json(const char *s)
+/* Names are bytes: NAME_base64 has them where they are no UTF-8. */
+static void put_name(json_t *o, const char *key, const char *s)
 {
-	json_t *o = json_object();
-
-	flow_put_text(o, "n", (const uint8_t *)s, strlen(s));
-	json_t *v = json_incref(json_object_get(o, "n"));
-	json_decref(o);
-	return v;
+	flow_put_text(o, key, (const uint8_t *)s, strlen(s));
 }
 
 static json_t *info_json(const struct cell_file_info *i)
@@ -66,14 +63,17 @@ static json_t *info_json(const struct cell_file_info *i)
 	json_t *o = json_object();
 	char mode[8], when[CLOCK_TEXT_MAX];
 
-	flow_put_text(o, "path", (const uint8_t *)i->path, strlen(i->path));
+	put_name(o, "path", i->path);
 	(void)json_object_set_new(o, "type", json_string(types[i->type]));
 	(void)json_object_set_new(o, "size", json_integer((json_int_t)i->size));
 	(void)snprintf(mode, sizeof mode, "%04o", i->mode & 07777u);
 	(void)json_object_set_new(o, "mode", json_string(mode));
 	(void)json_object_set_new(o, "modified_at", json_string(clock_text(i->mtime_ns, when)));
+	(void)json_object_set_new(o, "mtime_ns", json_integer(i->mtime_ns));
+	(void)json_object_set_new(o, "uid", json_integer(i->uid));
+	(void)json_object_set_new(o, "gid", json_integer(i->gid));
 	if (i->target && *i->target)
-		(void)json_object_set_new(o, "target", name_json(i->target));
+		put_name(o, "target", i->target);
 	return o;
 }
 
@@ -145,7 +145,7 @@ static int take_match(const struct cell_grep_match *m, void *user)
 	struct filework *w = user;
 	json_t *o = json_object();
 
-	(void)json_object_set_new(o, "path", name_json(m->path));
+	put_name(o, "path", m->path);
 	(void)json_object_set_new(o, "line", json_integer((json_int_t)m->line_number));
 	flow_put_text(o, "text", (const uint8_t *)m->line, m->line_len);
 	(void)json_array_append_new(json_object_get(w->answer, "matches"), o);
@@ -354,13 +354,23 @@ static void have_size(struct filework *w)
 	filework_download(w, part ? 206 : 200, "application/octet-stream", (int64_t)len);
 }
 
+/* The size comes first; that it is not there is said of the reading, which is what was asked for. */
+static int run_size(struct filework *w, struct cell_error *err)
+{
+	int r = run_stat(w, err);
+
+	if (r < 0 && !strncmp(err->msg, "stat ", 5))
+		memcpy(err->msg, "read ", 5);
+	return r;
+}
+
 static void read_go(struct call *c)
 {
 	struct filework *w = filework_new(c);
 
 	if (!w)
 		return;
-	w->run = run_stat;
+	w->run = run_size;
 	w->done = have_size;
 	w->path = http_query(c->x, "path");
 	filework_start(w);
@@ -535,6 +545,14 @@ static int run_edit(struct filework *w, struct cell_error *err)
 	return r;
 }
 
+/* From the body; or from the query, where it may be any bytes. */
+static const char *member(struct call *c, const char *name)
+{
+	const char *text = json_string_value(json_object_get(c->body, name));
+
+	return text ? text : http_query(c->x, name);
+}
+
 static bool need(struct call *c, const char *name, const char **ret)
 {
 	struct cell_error err = {0};
@@ -543,6 +561,8 @@ static bool need(struct call *c, const char *name, const char **ret)
 		call_fail(c, &err);
 		return false;
 	}
+	if (!*ret)
+		*ret = http_query(c->x, name);
 	if (*ret)
 		return true;
 	call_failf(c, CELL_EINVAL, "", "'%s' is missing", name);
@@ -560,8 +580,8 @@ static void change(struct call *c, int (*run)(struct filework *w, struct cell_er
 		return;
 	w->run = run;
 	w->done = answer_json;
-	w->path = json_string_value(json_object_get(c->body, path_name));
-	w->other = other_name ? json_string_value(json_object_get(c->body, other_name)) : NULL;
+	w->path = member(c, path_name);
+	w->other = other_name ? member(c, other_name) : NULL;
 	json_t *old = json_object_get(c->body, "old"), *new = json_object_get(c->body, "new");
 	w->old_text = json_string_value(old);
 	w->old_len = json_string_length(old);
@@ -573,6 +593,7 @@ static void change(struct call *c, int (*run)(struct filework *w, struct cell_er
 		return;
 	}
 	w->is_on = is_on;
+	w->mode = (uint32_t)strtoul(member(c, "mode") ? member(c, "mode") : "0", NULL, 8);
 	filework_start(w);
 }
 
@@ -604,10 +625,16 @@ static bool body_is(struct call *c, const char *const *known)
 
 static void post_mkdir(struct call *c)
 {
-	static const char *const known[] = {"path", "parents", NULL};
+	static const char *const known[] = {"path", "parents", "mode", NULL};
 	const char *path;
 
-	if (body_is(c, known) && need(c, "path", &path))
+	if (!body_is(c, known) || !need(c, "path", &path))
+		return;
+	const char *mode = member(c, "mode");
+	if (mode && (!*mode || strspn(mode, "01234567") != strlen(mode) || strlen(mode) > 5))
+		call_failf(c, CELL_EINVAL, "for example \"0755\"",
+			"'mode' must be a text of octal digits");
+	else
 		permit(c, path, mkdir_go);
 }
 
@@ -620,12 +647,38 @@ static void post_move(struct call *c)
 		permit(c, from, move_go);
 }
 
+/* NAME_base64 instead of NAME: bytes that are no text. */
+static bool take_base64(struct call *c, const char *name, const char *encoded_name)
+{
+	json_t *v = json_object_get(c->body, encoded_name);
+	size_t n = json_string_length(v);
+
+	if (!v)
+		return true;
+	auto_free unsigned char *bytes = malloc(n / 4 * 3 + 1);
+	int len = json_is_string(v) && n % 4 == 0 && bytes
+			  ? EVP_DecodeBlock(bytes, (const unsigned char *)json_string_value(v),
+				    (int)n)
+			  : -1;
+	if (len < 0) {
+		call_failf(c, CELL_EINVAL, "", "'%s' must be base64", encoded_name);
+		return false;
+	}
+	for (size_t i = n; i > 0 && i > n - 2 && json_string_value(v)[i - 1] == '='; i--)
+		len--;
+	(void)json_object_set_new_nocheck(c->body, name,
+		json_stringn_nocheck((const char *)bytes, (size_t)len));
+	return true;
+}
+
 static void post_edit(struct call *c)
 {
-	static const char *const known[] = {"path", "old", "new", "all", NULL};
+	static const char *const known[] = {
+		"path", "old", "new", "old_base64", "new_base64", "all", NULL};
 	const char *path;
 
-	if (!body_is(c, known) || !need(c, "path", &path))
+	if (!body_is(c, known) || !need(c, "path", &path) || !take_base64(c, "old", "old_base64") ||
+		!take_base64(c, "new", "new_base64"))
 		return;
 	if (!json_is_string(json_object_get(c->body, "old")) ||
 		!json_is_string(json_object_get(c->body, "new")))
@@ -646,7 +699,7 @@ static int take_change(const struct cell_watch_event *e, void *user)
 		json_pack("{s:s, s:b}", "type", types[e->type], "is_directory", e->is_directory);
 
 	if (e->path)
-		(void)json_object_set_new(o, "path", name_json(e->path));
+		put_name(o, "path", e->path);
 	auto_free char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	if (!text)

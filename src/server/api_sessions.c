@@ -19,7 +19,7 @@ bool api_session(struct call *c)
 
 	if (c->session)
 		return true;
-	if (session_find(c->srv, c->params[0], c->who.role == TOKEN_ADMIN ? NULL : c->who.tenant,
+	if (session_find(c->srv, c->params[0], c->who.tenant, c->who.role == TOKEN_ADMIN,
 		    &c->session, &err) == 0)
 		return true;
 	call_fail(c, &err);
@@ -260,8 +260,11 @@ static void update_permitted(struct call *c)
 	struct session *s = c->session;
 	struct cell_error err = {0};
 	json_t *labels = json_object_get(c->body, "labels"), *v;
-	const char *key;
-	int r = apply_times(c, s, &err);
+	const char *key, *name = json_string_value(json_object_get(labels, SESSION_NAME));
+	int r = name ? session_check_name(c->srv, name, s->tenant, s, &err) : 0;
+
+	if (r == 0)
+		r = apply_times(c, s, &err);
 
 	if (r == 0 && labels && !json_is_object(labels))
 		r = cell_fail(&err, CELL_EINVAL, EINVAL, "'labels' must be an object");

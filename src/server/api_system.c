@@ -81,10 +81,11 @@ static json_t *backend_json(const struct cell_backend_info *b)
 		(void)json_array_append_new(lacks,
 			json_pack("{s:s, s:s, s:s}", "capability", cell_cap_name(b->lacks[i].cap),
 				"reason", b->lacks[i].reason, "fix", b->lacks[i].fix));
-	return json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o}", "name", b->name,
-		"summary", b->summary, "wall", b->wall ? b->wall : "", "tier", b->tier, "built",
-		b->is_built, "usable", b->is_usable, "reason", b->reason, "fix", b->fix,
-		"capabilities", words(b->caps), "lacks", lacks);
+	return json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o, s:o}", "name", b->name,
+		"summary", b->summary ? b->summary : "", "wall", b->wall ? b->wall : "", "tier",
+		b->tier, "built", b->is_built, "usable", b->is_usable, "reason", b->reason, "fix",
+		b->fix, "capabilities", words(b->is_usable ? b->caps : 0), "declared",
+		words(b->declared), "lacks", lacks);
 }
 
 /* Probing may take a while: on a thread. */
@@ -123,6 +124,13 @@ static void backends(struct call *c)
 		free(p);
 		call_failf(c, CELL_EBUSY, "try again in a second", "too much is under way");
 	}
+}
+
+static void who_am_i(struct call *c)
+{
+	call_json(c, 200,
+		json_pack("{s:s, s:s, s:s, s:s}", "id", c->who.id, "tenant", c->who.tenant, "role",
+			token_role_name(c->who.role), "version", cell_version()));
 }
 
 static void capabilities(struct call *c)
@@ -195,11 +203,14 @@ static int take_platform(const struct cell_platform *p, void *user)
 {
 	struct filework *w = user;
 
-	w->answer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:i}", "os",
-		p->os, "os_version", p->os_version, "kernel", p->kernel, "arch", p->arch,
+	w->answer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:I, s:I, "
+			      "s:i, s:i}",
+		"os", p->os, "os_version", p->os_version, "kernel", p->kernel, "arch", p->arch,
 		"hostname", p->hostname, "workspace", p->workspace, "user", p->user, "uid",
 		(int)p->uid, "cpus", (int)p->cpus, "memory_bytes", (json_int_t)p->memory_bytes,
-		"guest_version", p->guest_version, "execs_running", (int)p->execs_running);
+		"guest_version", p->guest_version, "guest_pid", (json_int_t)p->guest_pid,
+		"guest_rss_bytes", (json_int_t)p->guest_rss_bytes, "execs_running",
+		(int)p->execs_running, "clients", (int)p->clients);
 	return 0;
 }
 
@@ -277,6 +288,7 @@ const struct route api_system_routes[] = {
 	{"GET", "/v1/backends", TOKEN_READ_ONLY, .handler = backends},
 	{"GET", "/v1/capabilities", TOKEN_READ_ONLY, .handler = capabilities},
 	{"GET", "/v1/sessions/{session}/stats", TOKEN_READ_ONLY, .handler = stats},
+	{"GET", "/v1/whoami", TOKEN_READ_ONLY, .handler = who_am_i},
 	{"GET", "/v1/sessions/{session}/platform", TOKEN_READ_ONLY, .handler = platform},
 	{NULL},
 };

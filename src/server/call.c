@@ -82,6 +82,24 @@ static struct audit_event event_of(struct call *c, enum audit_kind kind, const c
 		.rule = c->decision.rule[0] ? c->decision.rule : NULL};
 }
 
+/* What changes something or goes wrong is told; who wants to see the rest asks for --verbose. */
+static void log_request(struct call *c, const char *status, int64_t ns)
+{
+	bool is_quiet = status[0] < '4' &&
+			(!strcmp(http_method(c->x), "GET") || !strcmp(http_method(c->x), "HEAD"));
+	char ms[24];
+
+	if (!log_is_wanted(is_quiet ? LOG_DEBUG : LOG_INFO))
+		return;
+	(void)snprintf(ms, sizeof ms, "%lld.%03lld", (long long)(ns / 1000000),
+		(long long)(ns / 1000 % 1000));
+	log_event(is_quiet ? LOG_DEBUG : LOG_INFO, "request", "method", http_method(c->x), "route",
+		c->route->pattern, "status", status, "ms", ms, "tenant",
+		c->who.tenant[0] ? c->who.tenant : NULL, "actor", c->who.id[0] ? c->who.id : NULL,
+		"session", c->session ? c->session->id : NULL, "exec",
+		c->exec_id[0] ? c->exec_id : NULL, "request_id", http_request_id(c->x), NULL);
+}
+
 /* Everything that is to be said about it; the exchange is still readable. */
 static void record_end(struct call *c, int status, const struct cell_error *err)
 {
@@ -93,6 +111,7 @@ static void record_end(struct call *c, int status, const struct cell_error *err)
 	metrics_add(c->srv->ledger.metrics, METRIC_REQUESTS, labels, 1);
 	metrics_observe(c->srv->ledger.metrics, METRIC_REQUEST_LATENCY, labels,
 		(uint64_t)(ns / 1000));
+	log_request(c, number, ns);
 	if (c->has_intent) {
 		struct audit_event e =
 			event_of(c, AUDIT_RESULT, trace_id_text(&c->span.context, trace));

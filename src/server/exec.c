@@ -14,6 +14,7 @@
 #include "server/server.h"
 #include "server/session.h"
 
+#define EXPECT_NS  (30 * NS_PER_S)
 #define KEEP_BYTES (1u << 20) /* in the guest, while no server reads */
 
 int exec_directory(struct server *srv, const char *session_id, bool is_made, struct cell_error *err)
@@ -58,6 +59,8 @@ void exec_unref(struct exec *e)
 
 void exec_reader_add(struct exec *e, struct exec_reader *r)
 {
+	if (r->is_holding)
+		e->expect_until_ns = 0;
 	r->exec = e;
 	exec_ref(e);
 	DL_APPEND(e->readers, r);
@@ -71,7 +74,31 @@ void exec_reader_remove(struct exec_reader *r)
 		return;
 	DL_DELETE(e->readers, r);
 	r->exec = NULL;
+	if (r->is_holding && e->x) { /* cut off: it goes on from there when it is back */
+		e->expected = r->at;
+		exec_expect_reader(e);
+	}
 	exec_unref(e);
+}
+
+void exec_expect_reader(struct exec *e)
+{
+	e->expect_until_ns = clock_monotonic_ns() + EXPECT_NS;
+}
+
+bool exec_is_held(const struct exec *e)
+{
+	const struct exec_reader *r;
+	uint64_t most = e->srv->set.spool_bytes / 2;
+
+	/* before it came for the first time, everything is new to it */
+	if (e->expect_until_ns && spool_behind(e->spool, &e->expected) > most &&
+		clock_monotonic_ns() < e->expect_until_ns)
+		return true;
+	DL_FOREACH (e->readers, r)
+		if (r->is_holding && spool_behind(e->spool, &r->at) > most)
+			return true;
+	return false;
 }
 
 static void wake_readers(struct exec *e)
@@ -100,6 +127,26 @@ static const char *meta_text(const struct exec *e, const char *name)
 	return json_string_value(json_object_get(e->meta, name));
 }
 
+/* From its start to its end within the request's trace, also when another server started it. */
+static void trace_exec(struct exec *e, uint64_t wall_us, bool is_error)
+{
+	const char *header = meta_text(e, "traceparent");
+	struct trace_context parent;
+	struct trace_span span;
+
+	if (!e->srv->tracer || !header || trace_parse(header, strlen(header), &parent) < 0)
+		return;
+	trace_begin(e->srv->tracer, &parent, TRACE_INTERNAL, "exec", &span);
+	span.start_ns = clock_unix_ns() - (int64_t)wall_us * 1000;
+	trace_set(&span, "cell.session", e->session->id);
+	trace_set(&span, "cell.exec", e->id);
+	trace_set(&span, "cell.backend", e->session->backend);
+	trace_set(&span, "cell.request_id", meta_text(e, "request_id"));
+	trace_set_number(&span, "process.exit.code",
+		json_integer_value(json_object_get(e->end, "exit_code")));
+	trace_end(e->srv->tracer, &span, is_error);
+}
+
 static void put_on_record(struct exec *e)
 {
 	struct session *s = e->session;
@@ -124,6 +171,7 @@ static void put_on_record(struct exec *e)
 		.usage = &usage};
 	struct cell_error why = {0};
 
+	trace_exec(e, usage.wall_us, usage.is_error);
 	if (ledger_result(&e->srv->ledger, &a, &why) < 0)
 		log_failure("audit.failed", &why, e->id);
 	else
@@ -231,7 +279,7 @@ bool exec_pump(struct exec *e)
 	struct cell_error err = {0};
 	struct cell_event ev;
 
-	if (!e->x || e->end)
+	if (!e->x || e->end || exec_is_held(e))
 		return false;
 	int r = cell_exec_next(e->x, 0, &ev, &err);
 	if (r < 0) {
@@ -302,6 +350,7 @@ bool exec_write(struct exec *e, const void *p, size_t n, struct cell_error *err)
 	ssize_t taken = e->in ? 0 : cell_exec_write(e->x, p, n, 0, err);
 	if (taken < 0)
 		return true;
+	e->in_total += n;
 	seat_kick(e->seat);
 	if ((size_t)taken == n)
 		return true;
@@ -366,6 +415,8 @@ int exec_start(struct session *s, struct seat *seat, const struct exec_order *or
 		exec_unref(e);
 		return r;
 	}
+	if (json_is_true(json_object_get(e->meta, "hold")))
+		exec_expect_reader(e);
 	enter(e, seat);
 	session_touch(s);
 	*ret = e;
@@ -515,8 +566,12 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 		.err_offset = spool_next(e->spool, 2)};
 	r = seat ? cell_exec_attach(seat->cell, id, &o, &e->x, err)
 		 : cell_fail(err, CELL_EGONE, EPIPE, "its cell is gone");
+	e->is_adopted = true;
+	if (json_is_true(json_object_get(e->meta, "hold"))) {
+		e->expected = spool_at_end(e->spool);
+		exec_expect_reader(e);
+	}
 	if (r == 0) {
-		e->is_adopted = true;
 		enter(e, seat);
 	} else {
 		exec_ref(e);
@@ -552,6 +607,8 @@ json_t *exec_json(struct exec *e)
 		json_integer((json_int_t)spool_oldest(e->spool, 1)));
 	(void)json_object_set_new(o, "stderr_oldest",
 		json_integer((json_int_t)spool_oldest(e->spool, 2)));
+	(void)json_object_set_new(o, "stdin_bytes",
+		e->is_adopted || !e->x ? json_null() : json_integer((json_int_t)e->in_total));
 	if (e->end)
 		(void)json_object_update(o, e->end);
 	return o;

@@ -30,6 +30,7 @@ struct exec_reader {
 	void *arg;
 	struct exec_reader *next, *prev;
 	struct exec *exec;
+	bool is_holding; /* the command waits for it */
 };
 
 struct exec {
@@ -46,6 +47,10 @@ struct exec {
 	/* stdin that the guest has not taken yet */
 	uint8_t *in;
 	size_t in_len, in_at;
+	uint64_t in_total;	      /* given to us so far */
+	struct spool_cursor expected; /* where such a reader will begin */
+	int64_t expect_until_ns; /* a reader that holds is expected until then: nothing is dropped meanwhile */
+	bool is_adopted; /* from a server before us, and how much that one was given is not known */
 	bool in_eof;
 	void (*room)(struct exec *e, void *arg); /* all of it was taken */
 	void *room_arg;
@@ -54,8 +59,7 @@ struct exec {
 	size_t held_len;
 	int held_stream;
 	uint64_t held_offset;
-	bool owns_seat; /* an ephemeral session's: the cell ends with it */
-	bool is_adopted;
+	bool owns_seat;			    /* an ephemeral session's: the cell ends with it */
 	struct exec *next, *prev;	    /* of the session */
 	struct exec *seat_next, *seat_prev; /* of the seat */
 };
@@ -89,6 +93,10 @@ void exec_check_deadlines(struct session *s);
 
 void exec_reader_add(struct exec *e, struct exec_reader *r);
 void exec_reader_remove(struct exec_reader *r);
+/* A reader that holds will come, or come back. */
+void exec_expect_reader(struct exec *e);
+/* Does a reader that holds lag so far behind that nothing more is to be taken from the guest? */
+bool exec_is_held(const struct exec *e);
 
 /* Copies what the guest does not take at once; false: wait for room (e->room). At most 1 MiB at a time. */
 bool exec_write(struct exec *e, const void *p, size_t n, struct cell_error *err);

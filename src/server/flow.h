@@ -27,5 +27,11 @@ int flow_format_of(const struct call *c, enum flow_format *ret);
 void flow_stream(struct call *c, struct exec *e, enum flow_format format, uint64_t out_from,
 	uint64_t err_from, bool is_following);
 
-/* flow_ws.c: both ways. */
-void flow_socket(struct call *c, struct exec *e, uint64_t out_from, uint64_t err_from);
+/* flow_ws.c: over a WebSocket. */
+struct flow_socket_options {
+	uint64_t out_from, err_from;
+	bool is_following; /* false: ends with what there is */
+	bool takes_input;  /* both ways: stdin, signals, sizes */
+	bool is_holding; /* a command that is far ahead of this reader waits, instead of its oldest output being dropped */
+};
+void flow_socket(struct call *c, struct exec *e, const struct flow_socket_options *o);

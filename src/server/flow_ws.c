@@ -3,7 +3,7 @@
  * flow_ws.c: a command over a WebSocket, both ways.
  *
  *	to the client    binary: 1 byte stream (1 stdout, 2 stderr), 8 bytes offset (big endian), the bytes
- *	                 text:   {"type":"started"|"gap"|"exit", ...}
+ *	                 text:   {"type":"started"|"gap"|"exit"|"end", ...}, {"type":"stdin","bytes":n}: so much was taken
  *	from the client  binary: bytes for stdin
  *	                 text:   {"type":"eof"} {"type":"resize","rows":..,"cols":..} {"type":"signal","signal":"INT"}
  *
@@ -28,7 +28,7 @@ struct socket {
 	struct server *srv;
 	struct ws *ws;
 	struct exec_reader r;
-	bool is_blocked, is_closing, is_feeding;
+	bool is_blocked, is_closing, is_feeding, is_following, takes_input;
 	char tenant[TENANT_NAME_MAX];
 };
 
@@ -70,6 +70,10 @@ static void pump(struct socket *s)
 			finish(s, WS_INTERNAL, "the output cannot be read");
 			return;
 		}
+		if (ev.kind == SPOOL_NONE && !s->is_following) {
+			send_json(s, json_pack("{s:s}", "type", "end"));
+			finish(s, WS_NORMAL, "this is all so far");
+		}
 		if (ev.kind == SPOOL_NONE)
 			return;
 		if (ev.kind == SPOOL_OUT || ev.kind == SPOOL_ERR) {
@@ -99,6 +103,15 @@ static void on_drain(struct ws *w, void *arg)
 	(void)w;
 	s->is_blocked = false;
 	pump(s);
+	if (s->r.is_holding && s->r.exec->seat)
+		seat_wake(s->r.exec->seat);
+}
+
+/* A client that knows how much was taken can send the rest again after a broken connection, and nothing twice. */
+static void acknowledge(struct socket *s)
+{
+	send_json(s,
+		json_pack("{s:s, s:I}", "type", "stdin", "bytes", (json_int_t)s->r.exec->in_total));
 }
 
 static void have_room(struct exec *e, void *arg)
@@ -107,8 +120,10 @@ static void have_room(struct exec *e, void *arg)
 
 	e->room = NULL;
 	s->is_feeding = false;
-	if (!s->is_closing)
+	if (!s->is_closing) {
+		acknowledge(s);
 		ws_resume(s->ws);
+	}
 }
 
 static void complain(struct socket *s, const struct cell_error *err)
@@ -122,7 +137,8 @@ static void complain(struct socket *s, const struct cell_error *err)
 static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 {
 	const char *type = json_string_value(json_object_get(o, "type"));
-	const char *name = json_string_value(json_object_get(o, "signal"));
+	json_t *which = json_object_get(o, "signal");
+	const char *name = json_is_integer(which) ? "a number" : json_string_value(which);
 	struct exec *e = s->r.exec;
 
 	if (!type) {
@@ -135,13 +151,15 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 			(uint16_t)json_integer_value(json_object_get(o, "rows")),
 			(uint16_t)json_integer_value(json_object_get(o, "cols")), err);
 	} else if (!strcmp(type, "signal") && e->x && name) {
-		int number = 0;
-		for (int i = 1; i < NSIG; i++) {
+		int number = json_is_integer(which) ? (int)json_integer_value(which) : 0;
+		for (int i = 1; i < NSIG && !json_is_integer(which); i++) {
 			const char *word = sigabbrev_np(i);
 			if (word && !strcmp(word, strncmp(name, "SIG", 3) ? name : name + 3))
 				number = i;
 		}
-		if (number)
+		if (number == SIGKILL && json_is_true(json_object_get(o, "tree")))
+			(void)cell_exec_kill(e->x, err);
+		else if (number > 0 && number < NSIG)
 			(void)cell_exec_signal(e->x, number, err);
 		else
 			(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'",
@@ -160,6 +178,10 @@ static void on_message(struct ws *w, enum ws_type type, const void *p, size_t n,
 	struct exec *e = s->r.exec;
 	struct cell_error err = {0};
 
+	if (!s->takes_input) {
+		finish(s, WS_POLICY, "this socket only gives output");
+		return;
+	}
 	session_touch(e->session);
 	if (type == WS_TEXT) {
 		json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES, NULL);
@@ -172,6 +194,8 @@ static void on_message(struct ws *w, enum ws_type type, const void *p, size_t n,
 			s->is_feeding = true;
 			ws_pause(w);
 		}
+	} else if (e->x && !err.code) {
+		acknowledge(s);
 	}
 	if (err.code)
 		complain(s, &err);
@@ -187,14 +211,18 @@ static void on_closed(struct ws *w, unsigned code, const char *reason, void *arg
 	(void)reason;
 	if (s->is_feeding && e->room_arg == s)
 		e->room = NULL;
+	exec_ref(e);
 	exec_reader_remove(&s->r);
+	if (s->r.is_holding && e->seat)
+		seat_wake(e->seat);
+	exec_unref(e);
 	quota_stream_close(s->srv->quota, s->tenant);
 	s->srv->n_streams--;
 	call_done(s->c, 101, NULL);
 	free(s);
 }
 
-void flow_socket(struct call *c, struct exec *e, uint64_t out_from, uint64_t err_from)
+void flow_socket(struct call *c, struct exec *e, const struct flow_socket_options *o)
 {
 	static const struct ws_events events = {
 		.message = on_message, .drain = on_drain, .closed = on_closed};
@@ -220,8 +248,11 @@ void flow_socket(struct call *c, struct exec *e, uint64_t out_from, uint64_t err
 	s->srv = c->srv;
 	s->r.arg = s;
 	s->r.wake = wake;
-	s->r.at.want[1] = out_from;
-	s->r.at.want[2] = err_from;
+	s->r.at.want[1] = o->out_from;
+	s->r.at.want[2] = o->err_from;
+	s->r.is_holding = o->is_holding;
+	s->is_following = o->is_following;
+	s->takes_input = o->takes_input;
 	int r = ws_accept(c->x, &options, &events, s, &s->ws, &err);
 	if (r < 0) {
 		quota_stream_close(c->srv->quota, c->who.tenant);
@@ -233,8 +264,8 @@ void flow_socket(struct call *c, struct exec *e, uint64_t out_from, uint64_t err
 	}
 	s->srv->n_streams++;
 	exec_reader_add(e, &s->r);
-	json_t *o = exec_json(e);
-	(void)json_object_set_new(o, "type", json_string("started"));
-	send_json(s, o);
+	json_t *started = exec_json(e);
+	(void)json_object_set_new(started, "type", json_string("started"));
+	send_json(s, started);
 	pump(s);
 }

@@ -18,6 +18,11 @@ void log_set_level(enum log_level level)
 	lowest = level;
 }
 
+bool log_is_wanted(enum log_level level)
+{
+	return level >= lowest;
+}
+
 static bool is_plain(const char *s)
 {
 	if (!*s)

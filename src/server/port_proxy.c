@@ -193,7 +193,7 @@ static int take_over(struct proxy *p, const struct http_field *fields)
 	const char *asked = http_header(p->x, "Upgrade"),
 		   *given = upstream_field(fields, "Upgrade");
 
-	if (!port_is_asked_to_upgrade(p->x) || !given || strcasecmp(asked, given))
+	if (!port_is_asked_to_upgrade(p->x) || !given || strcasecmp(asked, given) != 0)
 		return -EPROTO;
 	port_answer_fields(p->x, fields);
 	p->has_answer = p->is_raw = true;

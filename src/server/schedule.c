@@ -122,7 +122,7 @@ static int read_timeout(json_t *o, struct schedule *c, struct cell_error *err)
 
 static int read_rules(json_t *o, struct schedule *c, struct cell_error *err)
 {
-	const char *missed, *overlap;
+	const char *missed = NULL, *overlap = NULL;
 	int r = text_of(o, "missed", &missed, err);
 
 	if (r == 0)
@@ -149,7 +149,7 @@ static int check_names(json_t *o, struct cell_error *err)
 
 	json_object_foreach (o, key, v) {
 		size_t i = 0;
-		while (known[i] && strcmp(known[i], key))
+		while (known[i] && strcmp(known[i], key) != 0)
 			i++;
 		if (!known[i]) {
 			int r = cell_fail(err, CELL_EINVAL, EINVAL,
@@ -163,7 +163,7 @@ static int check_names(json_t *o, struct cell_error *err)
 
 static int read_all(json_t *o, struct schedule *c, struct cell_error *err)
 {
-	const char *cron, *zone;
+	const char *cron = NULL, *zone = NULL;
 	int64_t next;
 	int r = check_names(o, err);
 
@@ -294,7 +294,7 @@ static struct exec *running(const struct session *s)
 {
 	struct exec *e = s->execs;
 
-	while (e && strncmp(e->id, RUN_PREFIX, sizeof RUN_PREFIX - 1))
+	while (e && strncmp(e->id, RUN_PREFIX, sizeof RUN_PREFIX - 1) != 0)
 		e = e->next;
 	return e;
 }

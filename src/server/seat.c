@@ -15,12 +15,26 @@
 #define ROUNDS	 32 /* of one command before others have their turn */
 #define RETRY_MS 500
 
+/* Every command waits for its reader: what lies there is not taken, so do not ask whether there is something. */
+static bool are_held(const struct seat *seat)
+{
+	const struct exec *e;
+
+	DL_FOREACH2(seat->execs, e, seat_next)
+	if (!exec_is_held(e))
+		return false;
+	return seat->execs != NULL;
+}
+
 static void set_events(struct seat *seat)
 {
 	int events = NET_READABLE;
 
-	if (seat->is_broken || seat->is_stalled) {
+	bool is_held = !seat->is_broken && !seat->is_stalled && are_held(seat);
+	if (seat->is_broken || seat->is_stalled || is_held) {
 		(void)net_watch_set(seat->watch, 0);
+		if (is_held) /* a reader that is expected may never come */
+			net_timer_start(seat->retry, RETRY_MS, 0);
 		return;
 	}
 	if (cell_poll_events(seat->cell) & POLLOUT)
@@ -229,6 +243,15 @@ void seat_remove_lane(struct seat_lane *l)
 
 void seat_pump(struct seat *seat)
 {
+	pump(seat);
+	if (!seat->is_broken)
+		set_events(seat);
+}
+
+void seat_wake(struct seat *seat)
+{
+	if (seat->is_broken || seat->is_stalled)
+		return;
 	pump(seat);
 	if (!seat->is_broken)
 		set_events(seat);

@@ -59,3 +59,5 @@ void seat_stall(struct seat *seat);
 void seat_pump(struct seat *seat);
 /* Something was queued for the guest: see to it that it leaves. */
 void seat_kick(struct seat *seat);
+/* A reader that held a command back has moved on, or is gone. */
+void seat_wake(struct seat *seat);

@@ -89,6 +89,7 @@ enum log_level {
 	LOG_ERROR,
 };
 void log_set_level(enum log_level level);
+bool log_is_wanted(enum log_level level);
 /* pairs: "key", value, ... NULL; a NULL value is left out. */
 void log_event(enum log_level level, const char *event, ...) __attribute__((sentinel));
 void log_failure(const char *event, const struct cell_error *err, const char *about);

@@ -2,7 +2,9 @@
 /* session.c: see session.h. */
 #include "server/session.h"
 
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <utlist.h>
 
 #include "cell/cell.h"
@@ -18,9 +20,11 @@
 #include "server/seat.h"
 #include "server/server.h"
 
-#define MAKE_TRIES 5
-#define SPOOL_HOLD "%s/spool" /* what its output holds of the tenant's storage */
-#define SPOOL_STEP 20	      /* a MiB more or less is not worth writing down */
+#define MAKE_TRIES    5
+#define KILL_ROUNDS   200
+#define KILL_PAUSE_NS (20 * 1000000)
+#define SPOOL_HOLD    "%s/spool" /* what its output holds of the tenant's storage */
+#define SPOOL_STEP    20	 /* a MiB more or less is not worth writing down */
 
 static const char *const migrations[] = {
 	"CREATE TABLE sessions (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, state TEXT NOT NULL, "
@@ -108,12 +112,19 @@ static void release_quota(struct session *s)
 		(void)quota_release(s->srv->quota, s->cell_name, NULL);
 }
 
+void session_take_out(struct session *s)
+{
+	s->is_gone = true;
+	HASH_DEL(s->srv->sessions, s);
+	session_unref(s);
+}
+
 void session_forget(struct session *s)
 {
 	if (s->is_gone)
 		return;
-	s->is_gone = true;
-	HASH_DEL(s->srv->sessions, s);
+	session_ref(s);
+	session_take_out(s);
 	(void)db_run(s->srv->db, NULL, "DELETE FROM sessions WHERE id = ?", "s", s->id);
 	char id[64];
 	(void)snprintf(id, sizeof id, SPOOL_HOLD, s->id);
@@ -123,14 +134,44 @@ void session_forget(struct session *s)
 	session_unref(s);
 }
 
-int session_find(struct server *srv, const char *id, const char *tenant, struct session **ret,
-	struct cell_error *err)
+const char *session_name(const struct session *s)
+{
+	return json_string_value(json_object_get(s->labels, SESSION_NAME));
+}
+
+struct session *session_named(struct server *srv, const char *name, const char *tenant)
+{
+	struct session *s, *next;
+
+	HASH_ITER (hh, srv->sessions, s, next) {
+		const char *have = session_name(s);
+		if (have && !strcmp(have, name) && !strcmp(s->tenant, tenant))
+			return s;
+	}
+	return NULL;
+}
+
+int session_check_name(struct server *srv, const char *name, const char *tenant,
+	const struct session *self, struct cell_error *err)
+{
+	const struct session *other = session_named(srv, name, tenant);
+
+	if (!other || other == self)
+		return 0;
+	int r = cell_fail(err, CELL_EEXISTS, 0, "there is already a cell '%.64s'", name);
+	return cell_error_hint(err, r, "choose another name, or remove it: cell rm %.64s", name);
+}
+
+int session_find(struct server *srv, const char *id, const char *own_tenant, bool is_any,
+	struct session **ret, struct cell_error *err)
 {
 	struct session *s;
 
 	HASH_FIND_STR(srv->sessions, id, s);
+	if (!s)
+		s = session_named(srv, id, own_tenant);
 	/* another tenant's is not there, as far as this one can tell */
-	if (!s || (tenant && strcmp(s->tenant, tenant))) {
+	if (!s || (!is_any && strcmp(s->tenant, own_tenant))) {
 		int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no session '%.64s'", id);
 		return cell_error_hint(err, r,
 			"GET /v1/sessions lists them; they end when idle for too long");
@@ -503,13 +544,16 @@ static void read_order(struct session *s, const struct session_order *o,
 		*eq = '\0';
 		(void)json_object_set_new(s->labels, key, json_string(eq + 1));
 	}
+	json_t *name = json_object_get(o->spec, "name");
+	if (json_is_string(name))
+		(void)json_object_set(s->labels, SESSION_NAME, name);
 }
 
 int session_create(struct server *srv, const struct session_order *order, struct session **ret,
 	struct cell_error *err)
 {
 	struct cell_config *cfg = NULL;
-	const struct cell_spec *spec;
+	const struct cell_spec *spec = NULL;
 	struct quota_verdict verdict;
 	struct session *s;
 
@@ -530,6 +574,12 @@ int session_create(struct server *srv, const struct session_order *order, struct
 		return r;
 	}
 	read_order(s, order, spec);
+	r = session_name(s) ? session_check_name(srv, session_name(s), s->tenant, NULL, err) : 0;
+	if (r < 0) {
+		cell_config_free(cfg);
+		session_unref(s);
+		return r;
+	}
 	uint64_t amounts[QUOTA_HELD] = {[QUOTA_CELLS] = 1,
 		[QUOTA_CPU_MILLIS] = spec->limits.cpu_millis,
 		[QUOTA_MEMORY_BYTES] = spec->limits.memory_bytes,
@@ -583,10 +633,41 @@ struct ending {
 	char name[64];
 	struct cell_error err;
 	int result;
-	bool is_kept;	     /* others use the cell */
+	bool is_kept;			 /* others use the cell */
+	char (*execs)[CELL_EXEC_ID_MAX]; /* then: the session's commands, which end all the same */
+	size_t n_execs;
 	struct cell **fresh; /* of an ephemeral session's commands */
 	size_t n_fresh;
 };
+
+struct still_running {
+	const struct ending *e;
+	bool is_any;
+};
+
+static int look_for(const struct cell_exec_info *info, void *user)
+{
+	struct still_running *s = user;
+
+	for (size_t i = 0; i < s->e->n_execs && info->state != CELL_EXEC_EXITED; i++)
+		s->is_any |= !strcmp(info->id, s->e->execs[i]);
+	return 0;
+}
+
+/* Until none of them is left: a command that is just being started does not hear the first call. */
+static void kill_commands(struct ending *e)
+{
+	const struct timespec pause = {.tv_nsec = KILL_PAUSE_NS};
+
+	for (int round = 0; round < KILL_ROUNDS; round++) {
+		struct still_running s = {.e = e};
+		for (size_t i = 0; i < e->n_execs; i++)
+			(void)cell_signal(e->cell, e->execs[i], SIGKILL, true, NULL);
+		if (cell_ps(e->cell, look_for, &s, NULL) < 0 || !s.is_any)
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
 
 static void end_work(void *arg)
 {
@@ -594,6 +675,8 @@ static void end_work(void *arg)
 	struct cell_error err = {0};
 
 	if (e->is_kept) {
+		if (e->cell && e->n_execs)
+			kill_commands(e);
 		(void)cell_close(e->cell, NULL);
 		return;
 	}
@@ -622,6 +705,7 @@ static void ended(void *arg)
 	call_waiters(s, &s->gone_waiters);
 	session_unref(s);
 	free(e->fresh);
+	free(e->execs);
 	free(e);
 }
 
@@ -650,6 +734,16 @@ static void take_fresh(struct session *s, struct ending *e, const struct cell_er
 	}
 }
 
+static void note_command(struct ending *e, const struct exec *x)
+{
+	void *more = e->is_kept ? realloc(e->execs, (e->n_execs + 1) * sizeof *e->execs) : NULL;
+
+	if (!more)
+		return;
+	e->execs = more;
+	(void)snprintf(e->execs[e->n_execs++], sizeof *e->execs, "%s", x->id);
+}
+
 static void end_now(struct session *s)
 {
 	struct cell_error why = {.code = CELL_EGONE};
@@ -668,9 +762,8 @@ static void end_now(struct session *s)
 	close_spares(s);
 	if (s->seat) {
 		s->seat->is_broken = true; /* nothing more is taken from it */
-		for (struct exec *x = e->is_kept ? s->seat->execs : NULL; x; x = x->seat_next)
-			if (x->x) /* the cell stays, its commands do not */
-				(void)cell_exec_kill(x->x, NULL);
+		for (struct exec *x = s->seat->execs; x; x = x->seat_next)
+			note_command(e, x);
 	}
 	take_fresh(s, e, &why);
 	if (s->seat) {
@@ -690,6 +783,7 @@ static void end_now(struct session *s)
 	end_later(s);
 	session_unref(s);
 	free(e->fresh);
+	free(e->execs);
 	free(e);
 }
 

@@ -94,9 +94,17 @@ struct session_order {
  * that id; CELL_ELIMIT by quota. A reference for the caller. */
 int session_create(struct server *srv, const struct session_order *order, struct session **ret,
 	struct cell_error *err);
-/* Of this tenant (NULL: any). A reference. CELL_ENOTFOUND. */
-int session_find(struct server *srv, const char *id, const char *tenant, struct session **ret,
-	struct cell_error *err);
+/* By its id, or by its name among those of own_tenant; is_any: another tenant's by its id too. A reference. CELL_ENOTFOUND. */
+int session_find(struct server *srv, const char *id, const char *own_tenant, bool is_any,
+	struct session **ret, struct cell_error *err);
+
+/* A name is a label that one session of a tenant has at a time. */
+#define SESSION_NAME "name"
+const char *session_name(const struct session *s); /* NULL: it has none */
+struct session *session_named(struct server *srv, const char *name, const char *tenant);
+/* CELL_EEXISTS when another one than `self` (may be NULL) has it. */
+int session_check_name(struct server *srv, const char *name, const char *tenant,
+	const struct session *self, struct cell_error *err);
 void session_ref(struct session *s);
 void session_unref(struct session *s); /* takes NULL */
 void session_touch(struct session *s); /* it was used just now */
@@ -159,6 +167,7 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 struct session *session_new(struct server *srv, const char *id);
 int session_insert(struct session *s); /* -ENOMEM */
 void session_forget(struct session *s);
+void session_take_out(struct session *s); /* of the table; its reference goes */
 void session_make(struct session *s);
 int session_seat(struct session *s, struct cell *cell, struct cell_error *err);
 int session_fresh_seat_of(struct session *s, struct cell *cell, struct seat **ret,

@@ -563,8 +563,6 @@ void session_let_go(struct server *srv)
 		if (s->seat)
 			(void)cell_close(seat_free(s->seat), NULL);
 		s->seat = NULL;
-		s->is_gone = true; /* as far as this server goes */
-		HASH_DEL(srv->sessions, s);
-		session_unref(s);
+		session_take_out(s); /* of this server's table, not of the database */
 	}
 }

@@ -11,7 +11,8 @@
 #include "server/server.h"
 #include "server/session.h"
 
-#define KEY_MAX 128
+#define KEY_MAX	    128
+#define WAITING_MAX 64 /* more are woken by those */
 
 bool session_is_shared(const struct session *s)
 {
@@ -139,15 +140,14 @@ bool session_take_turn(struct session *s, void (*go)(struct session *s))
 
 void session_end_turn(struct session *s)
 {
-	struct session *o, *next, *waiting[64];
+	struct session *o, *next, *waiting[WAITING_MAX];
 	size_t n = 0;
 
 	s->is_working = false;
 	if (!session_is_shared(s))
 		return;
 	HASH_ITER (hh, s->srv->sessions, o, next)
-		if (o->queued && n < sizeof waiting / sizeof *waiting &&
-			!strcmp(o->cell_name, s->cell_name))
+		if (o->queued && n < WAITING_MAX && !strcmp(o->cell_name, s->cell_name))
 			waiting[n++] = o;
 	/* each tries, and all but the first wait again */
 	for (size_t i = 0; i < n; i++) {

@@ -53,6 +53,8 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec,
 		r = check_path(srv, "root", spec->root, err);
 	if (r == 0 && spec->image && strchr("./~", spec->image[0]))
 		r = check_path(srv, "image", spec->image, err);
+	if (r == 0 && spec->seccomp && strchr(spec->seccomp, '/'))
+		r = check_path(srv, "seccomp", spec->seccomp, err);
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
 		r = check_path(srv, "mount", spec->mounts[i].source, err);
 	if (r == 0 && spec->env_from != CELL_ENV_NONE) {

@@ -251,7 +251,8 @@ static void drop_oldest(struct spool *s)
 
 	if (s->end - s->head.first < s->max_bytes)
 		return;
-	uint64_t until = s->end - s->max_bytes + DROP_STEP;
+	uint64_t step = s->max_bytes / 4 < DROP_STEP ? s->max_bytes / 4 : DROP_STEP;
+	uint64_t until = s->end - s->max_bytes + step;
 	if (until > s->end)
 		until = s->end;
 	while (h.first < until && pread(s->fd, &r, sizeof r, (off_t)h.first) == sizeof r &&
@@ -344,6 +345,18 @@ bool spool_has_ended(const struct spool *s)
 uint64_t spool_bytes(const struct spool *s)
 {
 	return s->end - s->head.first + sizeof s->head + s->head.meta_len;
+}
+
+uint64_t spool_behind(const struct spool *s, const struct spool_cursor *c)
+{
+	uint64_t at = c->at > s->head.first ? c->at : s->head.first;
+
+	return s->end > at ? s->end - at : 0;
+}
+
+struct spool_cursor spool_at_end(const struct spool *s)
+{
+	return (struct spool_cursor){.want = {0, s->next[1], s->next[2]}, .at = s->end};
 }
 
 /* The last noted place with nothing behind it that the reader wants before it. */

@@ -73,3 +73,7 @@ struct spool_cursor {
 /* The next event for this reader: 0 with SPOOL_NONE when there is nothing yet. */
 int spool_read(struct spool *s, struct spool_cursor *c, struct spool_event *ret,
 	struct cell_error *err);
+/* How much of the file a reader has before it, on disk. */
+uint64_t spool_behind(const struct spool *s, const struct spool_cursor *c);
+/* A reader of what comes from now on. */
+struct spool_cursor spool_at_end(const struct spool *s);

@@ -52,7 +52,7 @@ def guard_config(url, on="all"):
 
 
 def test_the_guard_decides_and_is_told_everything(listener, make_server):
-    listener.answer = lambda q: (200, {"decision": "deny", "reason": "not today"} if "rm" in json.dumps(q) else {"decision": "allow"})
+    listener.answer = lambda q: (200, {"decision": "deny", "reason": "not today"} if "rm -rf" in json.dumps(q) else {"decision": "allow"})
     server = make_server(guard_config(listener.url))
     s = server.client().session()
     assert s.run("echo ok")["stdout"] == "ok\n"
@@ -100,7 +100,17 @@ def test_spans_are_exported_within_the_callers_trace(listener, make_server):
             break
         time.sleep(0.02)
     assert found, listener.requests
-    assert found["parentSpanId"] == "00f067aa0ba902b7" and "exec" in found["name"]
+    by_name = {}
+    for _ in range(500):
+        by_name = {x["name"]: x for _, _, body in listener.requests for r in body["resourceSpans"] for sc in r["scopeSpans"] for x in sc["spans"]
+                   if x["traceId"] == trace}
+        if len(by_name) >= 2:
+            break
+        time.sleep(0.02)
+    request = next(x for n, x in by_name.items() if n.startswith("POST "))
+    assert request["parentSpanId"] == "00f067aa0ba902b7"
+    assert by_name["exec"]["parentSpanId"] == request["spanId"]
+    assert a.headers["X-Request-Id"] in server.log()
     assert client.get("/v1/audit", exec=a.json["id"]).lines[0]["trace"] == trace
 
 

@@ -110,6 +110,23 @@ def test_a_guest_that_does_not_answer_is_ended_by_the_launcher(dropped, is_resta
         time.sleep(0.1)
 
 
+def test_a_launcher_that_died_is_not_replaced_by_a_weaker_one(dropped):
+    s = dropped.client().session(backend="jail")
+    launchers = [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/stat")
+                 if (words := p.read_text().rsplit(")", 1))[1].split()[1] == str(dropped.process.pid) and "launcher" in words[0]]
+    assert launchers
+    for pid in launchers:
+        os.kill(pid, signal.SIGKILL)
+    assert s.run("echo goes on")["stdout"] == "goes on\n"
+    for _ in range(2):
+        a = dropped.client().post("/v1/sessions", {"backend": "jail"})
+        assert a.status in (501, 502) and "restart" in a.json["hint"], a
+    dropped.stop()
+    dropped.start("--user", str(USER))
+    assert s.run("echo still")["stdout"] == "still\n"
+    assert dropped.client().session(backend="jail").run("echo new")["stdout"] == "new\n"
+
+
 def test_who_it_cannot_become(tmp_path):
     s = Server(tmp_path / "s")
     for user in ("no-such-user", "0", "root", "1x"):

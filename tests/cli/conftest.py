@@ -238,14 +238,14 @@ def what_is_left(c, before):
     return left
 
 
-@pytest.fixture
-def cell():
-    """cell(...) runs the command; it fails the test when anything is left behind."""
+@contextlib.contextmanager
+def clean_room(kind):
+    """A Cell of that kind in a directory of its own; fails when anything is left behind."""
     assert CELL.exists(), f"no {CELL}: build it, or set CELL_BIN"
     directory = tempfile.mkdtemp(prefix="ct-", dir="/tmp")  # short: sockets have short names
     os.chmod(directory, 0o755)
     before = descendants()
-    c = Cell(directory)
+    c = kind(directory)
     try:
         yield c
         c.tidy()
@@ -255,6 +255,13 @@ def cell():
         c.tidy()
         what_is_left(c, before)
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def cell():
+    """cell(...) runs the command; it fails the test when anything is left behind."""
+    with clean_room(Cell) as c:
+        yield c
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ void escape_result(bool is_ok, const char *mode, const char *name, const char *s
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 struct cell *escape_open(const char *workspace, const struct cell_limits *limits);
 
-#define ESCAPE_MORE 10 /* results of the three below, for each mode */
+#define ESCAPE_MORE 11 /* results of the three below, for each mode */
 void escape_neighbours(const char *mode, const char *workspace);
 void escape_leftovers(const char *mode, const char *workspace);
 void escape_parked(const char *mode, const char *workspace);

@@ -85,6 +85,30 @@ def test_nothing_is_left_when_the_launcher_is_killed(world, user):
     eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
 
 
+def test_nothing_is_left_when_the_launcher_is_killed_while_pasta_starts(world, user):
+    """The cell's first process is there and waits for a network: with the launcher gone, nobody would ever tell it."""
+    if user.is_root:
+        pytest.skip("pasta is for those without root")
+    slow = user.tmp / "slow"
+    slow.mkdir()
+    (slow / "pasta").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (slow / "pasta").chmod(0o755)
+    slow.chmod(0o755)
+    path, user.env["PATH"] = user.env["PATH"], f"{slow}:{user.env['PATH']}"
+    p = user.start("run", "--network", "open", "--", "true")
+    user.env["PATH"] = path
+    try:
+        eventually(lambda: [c for _, c in in_namespace(world.host) if c.startswith(b"sleep 1000")], "pasta is not asked for")
+        launcher = launcher_of(p)
+        waiting = children(launcher)
+        assert waiting, "no first process waits"
+        os.kill(launcher, signal.SIGKILL)
+        eventually(lambda: not [pid for pid in waiting if os.path.exists(f"/proc/{pid}")], "the first process is left")
+    finally:
+        end(p)
+    eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
+
+
 @pytest.mark.parametrize("whom", [b"cell-net", b"pasta"])
 def test_keeper_and_pasta_end_together(world, user, whom):
     if user.is_root:
@@ -168,6 +192,46 @@ def test_forwarding_that_was_on_stays_on(world, user):
         assert world.host("cat", "/proc/sys/net/ipv4/conf/uplink/forwarding").stdout == "1\n"
     finally:
         world.host("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")
+
+
+def test_forwarding_is_taken_back_from_many_interfaces(world, user):
+    if not user.is_root:
+        pytest.skip("nothing is passed on without root")
+    names = [f"many-{n}" for n in range(300)]
+    script = "\n".join(f"link add {n} type veth peer name {n}p" for n in names)
+    world.host("sh", "-c", f"ip -batch - <<'END'\n{script}\nEND")
+    on = "cat /proc/sys/net/ipv4/conf/many-*/forwarding | grep -c 1 || true"
+    try:
+        p = begin(user)
+        try:
+            assert world.host("sh", "-c", on).stdout.strip() == "600"  # the control
+        finally:
+            end(p)
+        user.cell("run", "--", "true")
+        eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
+        assert world.host("sh", "-c", on).stdout.strip() == "0"
+    finally:
+        script = "\n".join(f"link del {n}" for n in names)
+        world.host("sh", "-c", f"ip -batch - <<'END'\n{script}\nEND")
+
+
+def test_interfaces_may_come_and_go_meanwhile(world, user):
+    if not user.is_root:
+        pytest.skip("nothing of the host's interfaces is touched without root")
+    churn = "while :; do for n in 1 2 3 4 5 6; do ip link add come-$n type veth peer name go-$n; done; " \
+        "for n in 1 2 3 4 5 6; do ip link del come-$n; done; done"
+    other = subprocess.Popen(world.host.command("sh", "-c", churn), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True)
+    try:
+        for _ in range(15):
+            r = user.cell("run", "--network", "open", "--", "true", check=False)
+            assert r.returncode == 0, r.stderr
+    finally:
+        os.killpg(other.pid, signal.SIGKILL)
+        other.wait()
+        for n in range(1, 7):
+            world.host("ip", "link", "del", f"come-{n}", check=False)
+    eventually(lambda: is_clean(world), lambda: f"left: {leftovers(world)}")
 
 
 def test_strangers_get_nothing_passed_on(world, user):

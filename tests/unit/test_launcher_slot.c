@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "launcher/launcher.h"
 #include "test.h"
@@ -197,5 +200,66 @@ TEST(who_removes_a_cell_kills_under_its_name_alone)
 	ASSERT_EQ(unlinkat(host.cgroups.v2.fd, "0/cgroup.kill", 0), 0);
 	slot_free(s);
 	ASSERT_EQ(unlinkat(host.slots_fd, "groups", AT_REMOVEDIR), 0);
+	clean();
+}
+
+TEST(a_number_that_is_taken_again_has_not_the_name_of_the_dead)
+{
+	struct failure f = {0};
+
+	prepare();
+	int dead = openat(host.slots_fd, "0", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT(dead >= 0 && write(dead, "cell-guest:dead", 15) == 15);
+	close(dead); /* killed with its launcher: nobody has tidied up */
+	ASSERT(slot_is_owned_by(0, "cell-guest:dead"));
+	struct slot *s = slot_take(&f);
+	ASSERT(s);
+	ASSERT_EQ(s->number, 0);
+	ASSERT(!slot_is_owned_by(0, "cell-guest:dead")); /* or its removal would end this one */
+	slot_free(s);
+	clean();
+}
+
+/* A launcher that is killed the moment it has started the process that an idmap is made with. */
+static int killed_while_mapping(pid_t launcher)
+{
+	unsigned long child = 0;
+	int status = 0, fd = -1;
+
+	ASSERT_EQ(waitpid(launcher, &status, __WALL), launcher);
+	ASSERT(WIFSTOPPED(status));
+	ASSERT_EQ(ptrace(PTRACE_SETOPTIONS, launcher, 0,
+			  PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK),
+		0);
+	ASSERT_EQ(ptrace(PTRACE_CONT, launcher, 0, 0), 0);
+	ASSERT_EQ(waitpid(launcher, &status, __WALL), launcher);
+	ASSERT(WIFSTOPPED(status) && status >> 16);
+	ASSERT_EQ(ptrace(PTRACE_GETEVENTMSG, launcher, 0, &child), 0);
+	ASSERT_EQ(waitpid((pid_t)child, &status, __WALL), (pid_t)child);
+	fd = (int)syscall(SYS_pidfd_open, (pid_t)child, 0);
+	ASSERT_EQ(kill(launcher, SIGKILL), 0);
+	ASSERT_EQ(waitpid(launcher, &status, __WALL), launcher);
+	ASSERT_EQ(ptrace(PTRACE_DETACH, (pid_t)child, 0, 0), 0);
+	return fd;
+}
+
+TEST(what_an_idmap_is_made_with_does_not_outlive_the_launcher)
+{
+	struct failure f = {0};
+
+	prepare();
+	struct slot *s = slot_take(&f);
+	ASSERT(s);
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)ptrace(PTRACE_TRACEME, 0, 0, 0);
+		(void)raise(SIGSTOP);
+		_exit(slot_idmap(s, geteuid(), getegid(), &f) < 0);
+	}
+	struct pollfd p = {.fd = killed_while_mapping(pid), .events = POLLIN};
+	ASSERT(p.fd >= 0);
+	ASSERT_EQ(poll(&p, 1, 10000), 1);
+	close(p.fd);
+	slot_free(s);
 	clean();
 }

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include "core/process.h"
 
 #define HELLO_TIMEOUT_MS 30000
+#define LEAST_FILES	 128 /* of the launcher: its own, and a first process's beside them */
 
 static struct {
 	pthread_mutex_t lock;
@@ -24,6 +26,14 @@ static struct {
 	uid_t uid;   /* and as whom */
 	struct launcher_reply hello;
 } launcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+static int refuse_foreign(const char *path, struct cell_error *err)
+{
+	int r = cell_fail(err, CELL_EDENIED, EPERM, "'%s' is another user's, or open to others",
+		path);
+
+	return cell_error_hint(err, r, "remove it; Cell makes it again");
+}
 
 /* One place for each user of the machine, whatever CELL_STATE_DIR says: the numbers are the machine's.
  * Not guessed from the environment, for the same reason. */
@@ -45,6 +55,9 @@ static int open_slots(struct cell_error *err)
 			return cell_fail_errno(err, errno, "make '%s'", path);
 		cell_closep(&base);
 		base = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* in /tmp anybody may have made it, to change below us what we take for our locks */
+		if (base >= 0 && fstat(base, &st) == 0 && (st.st_uid != uid || (st.st_mode & 0022)))
+			return refuse_foreign(path, err);
 	}
 	if (base >= 0 && mkdirat(base, "cell", 0700) < 0 && errno != EEXIST)
 		return cell_fail_errno(err, errno, "make '%s/cell'", path);
@@ -54,11 +67,23 @@ static int open_slots(struct cell_error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cell_fail_errno(err, errno, "open '%s/cell'", path);
 	if (st.st_uid != uid || (st.st_mode & 0022)) {
-		int r = cell_fail(err, CELL_EDENIED, EPERM,
-			"'%s/cell' is another user's, or open to others", path);
-		return cell_error_hint(err, r, "remove it; Cell makes it again");
+		(void)snprintf(path + strlen(path), sizeof path - strlen(path), "/cell");
+		return refuse_foreign(path, err);
 	}
 	return steal_fd(fd);
+}
+
+/* Said here: further on it would be said by whatever happens to need the next one. */
+static int check_files(struct cell_error *err)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= LEAST_FILES)
+		return 0;
+	int r = cell_fail(err, CELL_ENOTSUP, EMFILE,
+		"start the launcher: it needs %d open files, the hard limit is %llu", LEAST_FILES,
+		(unsigned long long)files.rlim_max);
+	return cell_error_hint(err, r, "raise it (`ulimit -Hn`, LimitNOFILE=) to 1024");
 }
 
 static int start(struct cell_error *err)
@@ -73,6 +98,9 @@ static int start(struct cell_error *err)
 		(void)waitpid(launcher.pid, NULL, WNOHANG | __WALL);
 	launcher.fd = -1;
 	launcher.hello = (struct launcher_reply){0};
+	int r = check_files(err);
+	if (r < 0)
+		return r;
 	auto_fd int slots = open_slots(err);
 	if (slots < 0)
 		return slots;
@@ -84,12 +112,14 @@ static int start(struct cell_error *err)
 	auto_fd int theirs = pair[1];
 	struct cell_spawn s = {.image_fd = image, .argv = argv, .envp = envp, .pass_fd = theirs};
 	_Static_assert(CELL_SPAWN_FD == LAUNCHER_SOCKET_FD, "the launcher knows the number");
-	int r = cell_process_spawn(&s);
+	r = cell_process_spawn(&s);
 	if (r < 0) {
 		close(pair[0]);
-		cell_fail_errno(err, -r, "start the launcher");
-		return cell_error_hint(err, r,
-			"allow memfds to be executed: sysctl vm.memfd_noexec=1 or less");
+		(void)cell_fail_errno(err, -r, "start the launcher");
+		return r != -EACCES ? r
+				    : cell_error_hint(err, r,
+					      "allow memfds to be executed: sysctl "
+					      "vm.memfd_noexec=1 or less");
 	}
 	launcher.fd = pair[0];
 	launcher.pid = s.pid;

@@ -109,7 +109,7 @@ static void tell_files(struct teller *t)
 static void tell_proc(struct teller *t)
 {
 	if (can(t, LAUNCHER_CAN_FULL_PROC))
-		tell_given(t, "/proc", "own, read-only, what tells of the host covered");
+		tell_given(t, "/proc", "own, /proc/sys read-only, what tells of the host covered");
 	else
 		tell(t, &(struct cell_wall){.name = "/proc",
 				.how = "own, only processes (subset=pid): the /proc around us is "
