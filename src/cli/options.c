@@ -19,6 +19,9 @@ const struct cli_option cli_global_options[] = {
 		.kind = CLI_FILE},
 	{"ca", 0, "FILE", "certificates to trust instead of the system's (default: $CELL_CA)",
 		.kind = CLI_FILE},
+	{"server-paths", 0, NULL,
+		"with --server: workspace, mounts, root and image are paths of the server's "
+		"machine"},
 	{"quiet", 'q', NULL, "say only what was asked for"},
 	{"verbose", 0, NULL, "say what is being done"},
 	{"color", 0, "WHEN", "colours: auto, always or never", .kind = CLI_CHOICE,
@@ -90,9 +93,6 @@ const struct cli_option cli_spec_options[] = {
 		.key = "lifecycle", .kind = CLI_CHOICE,
 		.choices = "persistent workspace session ephemeral scheduled"},
 	{"label", 'l', "KEY=VALUE", "attach a label; may be repeated", .key = "labels"},
-	{"server-paths", 0, NULL,
-		"with --server: workspace, mounts, root and image are paths of the server's "
-		"machine"},
 	{"need", 0, "CAPABILITY", "refuse back ends without it; may be repeated", .key = "needs",
 		.kind = CLI_CAP},
 	{0},
