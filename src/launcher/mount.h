@@ -7,7 +7,7 @@
  * file system (stage.c); new ones until then. */
 bool mount_is_classic(void);
 void mount_be_classic(void);
-/* Do the new calls all work? tree_fd: a detached mount of theirs. */
+/* Do the new calls all work? tree_fd: a mount of theirs in our namespace, nothing mounted below it. */
 bool mount_probe(int tree_fd);
 
 /* A new file system as a detached mount. options: key, value, ..., NULL; value NULL is a flag. */

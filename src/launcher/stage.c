@@ -172,13 +172,16 @@ static int mount_stage(void)
 	const unsigned attr = ATTR_NOSUID | ATTR_NODEV;
 	auto_fd int stage = mount_new("tmpfs", options, attr);
 
-	if (stage >= 0 && mount_probe(stage)) {
-		for (int i = 0; places[i]; i++) {
-			if (mount_move(stage, AT_FDCWD, places[i]) == 0)
+	for (int i = 0; stage >= 0 && places[i]; i++) {
+		if (mount_move(stage, AT_FDCWD, places[i]) == 0) {
+			/* in its place: before Linux 6.15 a detached mount cannot be copied */
+			if (mount_probe(stage))
 				return steal_fd(stage);
-			if (errno == ENOSYS || errno == EPERM)
-				break;
+			(void)umount2(places[i], MNT_DETACH);
+			break;
 		}
+		if (errno == ENOSYS || errno == EPERM)
+			break;
 	}
 	mount_be_classic();
 	for (int i = 0; places[i]; i++) {
