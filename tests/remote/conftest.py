@@ -33,6 +33,7 @@ globals().update({k: v for k, v in vars(load_cli_conftest()).items() if not k.st
 class ServedCell(Cell):  # noqa: F821
     """The same command, and a server that it uses."""
 
+    server_program = CELL  # noqa: F821
     settings = {"CELL_SERVER_MIN_TIER": "0"}  # the tests' back end has no walls to speak of
 
     def __init__(self, directory):
@@ -53,7 +54,7 @@ class ServedCell(Cell):  # noqa: F821
     def start(self, *args, **settings):
         with self.log.open("ab") as log:
             at = log.tell()
-            self.server = subprocess.Popen([CELL, "serve", "--listen", self.address, *args],  # noqa: F821
+            self.server = subprocess.Popen([self.server_program, "serve", "--listen", self.address, *args],  # noqa: F821
                                            env=self.here | self.settings | settings, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until(lambda: b"event=listening" in self.log.read_bytes()[at:] or self.server.poll() is not None, what="its start")  # noqa: F821
         assert self.server.poll() is None, self.log.read_text()

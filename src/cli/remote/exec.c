@@ -392,6 +392,7 @@ static int order_json(const struct cell_exec_opts *o, json_t **ret, struct cell_
 	}
 	if (r < 0) {
 		json_decref(body);
+		json_decref(env);
 		return r;
 	}
 	if (o->shell) {

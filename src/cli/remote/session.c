@@ -392,14 +392,24 @@ int remote_tools(struct cell *cell, const char *const *names, cell_tool_fn fn, v
 
 /* ---- back ends ---- */
 
+/* Named for the life of the process: the list is what this process is about. */
+static const char *kept(const char *text)
+{
+	static char *texts[256];
+	static size_t n;
+
+	if (n == sizeof texts / sizeof *texts)
+		return "";
+	return texts[n++] = cli_strdup(text);
+}
+
 static void read_backend(const json_t *o, struct cell_backend_info *b)
 {
 	const json_t *lacks = json_object_get(o, "lacks");
 
-	/* Named for the life of the process: the list is what this process is about. */
-	*b = (struct cell_backend_info){.name = cli_strdup(remote_text(o, "name")),
-		.summary = cli_strdup(remote_text(o, "summary")),
-		.wall = *remote_text(o, "wall") ? cli_strdup(remote_text(o, "wall")) : NULL,
+	*b = (struct cell_backend_info){.name = kept(remote_text(o, "name")),
+		.summary = kept(remote_text(o, "summary")),
+		.wall = *remote_text(o, "wall") ? kept(remote_text(o, "wall")) : NULL,
 		.tier = (int)remote_int(o, "tier"),
 		.is_built = json_is_true(json_object_get(o, "built")),
 		.is_usable = json_is_true(json_object_get(o, "usable")),
