@@ -420,6 +420,8 @@ static int start_loop(struct running *run, struct cell_error *err)
 	auto_free const char **origins = setting_list(srv->cfg, "server.cors_origins");
 	struct http_options ho = {.handler = router_handle,
 		.error_body = error_body,
+		/* a proxy before it, or a platform beside it, is one peer with all the streams there are */
+		.limits.connections_per_peer = 8192,
 		.arg = srv,
 		.cors_origins = origins && origins[0] ? origins : NULL};
 	int r = net_loop_new(&lo, &srv->loop, err);

@@ -126,6 +126,25 @@ static size_t children_of(pid_t pid, pid_t *ret, size_t max)
 	return n;
 }
 
+/* And wait until it is dead: who asks it in its last moment is told so, which is not what is tested here. */
+static void end_launcher(pid_t pid)
+{
+	char path[64], line[256];
+
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	(void)kill(pid, SIGKILL);
+	for (int i = 0; i < 1000; i++) {
+		FILE *f = fopen(path, "re");
+		bool is_dead = !f || !fgets(line, sizeof line, f) || !strrchr(line, ')') ||
+			       strchr("ZX", strrchr(line, ')')[2]);
+		if (f)
+			(void)fclose(f);
+		if (is_dead)
+			return;
+		pause_ms(10);
+	}
+}
+
 /* With no cell open, the launcher's only children are those that wait. */
 static void kill_launcher(const char *mode, const char *workspace)
 {
@@ -143,7 +162,7 @@ static void kill_launcher(const char *mode, const char *workspace)
 		p[i] = (struct pollfd){
 			.fd = (int)syscall(SYS_pidfd_open, waiting[i], 0), .events = POLLIN};
 	if (n)
-		(void)kill(launcher, SIGKILL);
+		end_launcher(launcher);
 	for (size_t i = 0; i < n; i++) {
 		n_gone += p[i].fd >= 0 && poll(&p[i], 1, 10000) == 1;
 		if (p[i].fd >= 0)
@@ -210,7 +229,7 @@ static void give_up_on_failures(const char *mode)
 		"%d of 4 were refused (%s), the launcher %s", n_refused, err.msg,
 		is_quiet ? "waits" : "does not come to rest");
 	if (launcher > 0)
-		(void)kill(launcher, SIGKILL);
+		end_launcher(launcher);
 }
 
 void escape_parked(const char *mode, const char *workspace)
@@ -221,7 +240,7 @@ void escape_parked(const char *mode, const char *workspace)
 	/* one that has seen no request yet: its first cells are made when asked for */
 	pid_t launcher = escape_launcher_of(getpid());
 	if (launcher > 0)
-		(void)kill(launcher, SIGKILL);
+		end_launcher(launcher);
 	(void)cell_backend_probe("jail", &info, NULL);
 	if (info.caps & CELL_CAP_BIT(CELL_CAP_LIMIT_MEMORY))
 		limits.memory_bytes = 64 << 20;
