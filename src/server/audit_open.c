@@ -7,6 +7,8 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,6 +29,30 @@ struct findings {
 	uint64_t unvouched; /* records that a power cut left behind the head */
 };
 
+/* The whole key appears at once or not at all: a server killed while it writes must not leave half
+ * of one, with which no other would start. Whoever makes a key holds the lock of the log, so the
+ * name beside it is nobody else's. */
+static int write_key(const char *path, const char *text, size_t len, struct cell_error *err)
+{
+	char temp[PATH_MAX];
+
+	if (snprintf(temp, sizeof temp, "%s.new", path) >= (int)sizeof temp)
+		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG,
+			"the audit key's path is too long");
+	auto_fd int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return cell_fail_errno(err, errno, "making the audit key '%s'", temp);
+	ssize_t n = write(fd, text, len);
+	if (n == (ssize_t)len && fchmod(fd, 0600) == 0 && fsync(fd) == 0 && link(temp, path) == 0) {
+		(void)unlink(temp);
+		return 0;
+	}
+	int r = cell_fail_errno(err, n < 0 || n == (ssize_t)len ? errno : ENOSPC,
+		"writing the audit key '%s'", path);
+	(void)unlink(temp);
+	return r;
+}
+
 /* The head is there before the key is: from then on a key without a head means that somebody
  * removed it. */
 static int make_key(struct audit *a, const char *path, struct cell_error *err)
@@ -41,16 +67,7 @@ static int make_key(struct audit *a, const char *path, struct cell_error *err)
 		return r;
 	hash_hex(a->key, AUDIT_KEY_BYTES, text);
 	text[sizeof text - 2] = '\n';
-	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return cell_fail_errno(err, errno, "making the audit key '%s'", path);
-	ssize_t n = write(fd, text, sizeof text - 1);
-	r = n == (ssize_t)sizeof text - 1 && fsync(fd) == 0
-		    ? 0
-		    : cell_fail_errno(err, n < 0 ? errno : ENOSPC, "writing the audit key '%s'",
-			      path);
-	if (r < 0)
-		(void)unlink(path);
+	r = write_key(path, text, sizeof text - 1, err);
 	explicit_bzero(text, sizeof text);
 	return r;
 }
