@@ -24,6 +24,7 @@ const struct cli_verb *const cli_verbs[] = {
 	&cli_verb_inspect,
 	&cli_verb_rm,
 	&cli_verb_prune,
+	&cli_verb_image,
 	&cli_verb_backends,
 	&cli_verb_doctor,
 	&cli_verb_serve,

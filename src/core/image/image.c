@@ -61,7 +61,10 @@ static int find_name(struct image_store *s, const char *name, char hex[DIGEST_HE
 			return cell_error_hint(err, r, "for the file of that name write ./%s",
 				name);
 		return cell_error_hint(err, r,
-			"import one, or give a path that begins with / or .");
+			"`cell image pull %s` fetches it, `cell image ls` shows what is here; a "
+			"path "
+			"begins with / or .",
+			name);
 	}
 	if (r < 0)
 		return r;

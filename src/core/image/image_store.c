@@ -219,11 +219,11 @@ int image_store_each(int dir_fd, int (*fn)(const char *name, void *user), void *
 	}
 }
 
-/* Characters of Docker's references; '/' and ':' cannot be part of a file's name as they are. */
+/* Characters of Docker's references, digests too; '/' and ':' cannot be part of a file's name as they are. */
 int image_name_encode(const char *name, char **ret, struct cell_error *err)
 {
 	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:";
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
 	auto_buf struct buf b = BUF_INIT(4 * CELL_IMAGE_NAME_MAX);
 	size_t n = strlen(name);
 	const char *slash = strrchr(name, '/'), *colon = strrchr(name, ':');
@@ -232,7 +232,7 @@ int image_name_encode(const char *name, char **ret, struct cell_error *err)
 
 	if (n == 0 || n > CELL_IMAGE_NAME_MAX || strspn(name, allowed) != n ||
 		!strchr("abcdefghijklmnopqrstuvwxyz0123456789", name[0]) || strstr(name, "//") ||
-		strchr("/:", name[n - 1]) || strncmp(name, "sha256:", 7) == 0) {
+		strchr("/:@", name[n - 1]) || strncmp(name, "sha256:", 7) == 0) {
 		r = cell_fail(err, CELL_EINVAL, 0, "'%.100s' is no name for an image", name);
 		return cell_error_hint(err, r, "a name is like python or tools/python:3.12");
 	}
