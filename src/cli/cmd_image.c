@@ -214,8 +214,7 @@ static const struct cli_verb import_verb = {
 		 "'docker save' writes; gzip and zstd are understood. It is unpacked into the "
 		 "store, every digest "
 		 "checked; no path, link or device in it can reach anything outside.",
-	.examples = "docker save python:3.11 | gzip > p.tar.gz; cell image import --name "
-		    "python:3.11 p.tar.gz\n"
+	.examples = "docker save python:3.11 > p.tar; cell image import -n python:3.11 p.tar\n"
 		    "cell image import --name base rootfs.tar.zst",
 	.groups = {import_options},
 	.operands = {CLI_FILE},
