@@ -61,8 +61,7 @@ static int read_env(struct call *c, struct wish *w, struct cell_error *err)
 		return cell_fail_errno(err, ENOMEM, "read the environment");
 	json_object_foreach (env, key, v) {
 		if (!json_is_string(v) || strchr(key, '=') || !*key)
-			return cell_fail(err, CELL_EINVAL, EINVAL, "env.%.64s must be a string",
-				key);
+			return cell_fail(err, CELL_EINVAL, 0, "env.%.64s must be a string", key);
 		if (asprintf(&w->env_own[n], "%s=%s", key, json_string_value(v)) < 0) {
 			w->env_own[n] = NULL;
 			return cell_fail_errno(err, ENOMEM, "read the environment");
@@ -85,7 +84,7 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 		return 0;
 	}
 	if (in && !json_is_null(in) && !json_is_string(in) && !json_is_false(in))
-		return cell_fail(err, CELL_EINVAL, EINVAL,
+		return cell_fail(err, CELL_EINVAL, 0,
 			"'stdin' must be the text to be read, or true: it is sent later");
 	if (json_is_string(in)) {
 		w->input = json_string_value(in);
@@ -96,11 +95,11 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 		return 0;
 	size_t n = json_string_length(b64);
 	if (!json_is_string(b64) || n % 4 || !(w->input_own = malloc(n / 4 * 3 + 1)))
-		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
+		return cell_fail(err, CELL_EINVAL, 0, "'stdin_base64' must be base64");
 	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)json_string_value(b64),
 		(int)n);
 	if (len < 0)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
+		return cell_fail(err, CELL_EINVAL, 0, "'stdin_base64' must be base64");
 	for (size_t i = n; i > 0 && i > n - 2 && json_string_value(b64)[i - 1] == '='; i--)
 		len--;
 	w->input = (const char *)w->input_own;
@@ -122,7 +121,7 @@ static int check_id(const char *id, struct cell_error *err)
 			n = 0;
 	if (n)
 		return 0;
-	int r = cell_fail(err, CELL_EINVAL, EINVAL,
+	int r = cell_fail(err, CELL_EINVAL, 0,
 		"'id' must be 1 to 63 letters, digits and . _ -, beginning with a letter or digit");
 	return cell_error_hint(err, r, "leave it out to get one");
 }
@@ -173,7 +172,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 		r = read_input(c, w, err);
 	if (r == 0 && (!w->command == !w->argv || (w->argv && !w->argv[0]) ||
 			      (w->command && !*w->command))) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "give either 'command' or 'argv'");
+		r = cell_fail(err, CELL_EINVAL, 0, "give either 'command' or 'argv'");
 		(void)cell_error_hint(err, r,
 			"{\"command\": \"ls -l\"} or {\"argv\": [\"ls\", \"-l\"]}");
 	}
@@ -247,7 +246,7 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	}
 	if (exec_is_unsure(e)) {
 		exec_unref(e);
-		r = cell_fail(err, CELL_EBUSY, EBUSY, "command '%s' is being taken over", id);
+		r = cell_fail(err, CELL_EBUSY, 0, "command '%s' is being taken over", id);
 		return cell_error_hint(err, r, "ask again in a second");
 	}
 	if (exec_never_began(e)) {
@@ -260,13 +259,13 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	if (!key ||
 		strcmp(key, c->key)) { /* the client's own id, given to another command before */
 		exec_unref(e);
-		r = cell_fail(err, CELL_EEXISTS, EEXIST, "exec: id '%.64s' was used before", id);
+		r = cell_fail(err, CELL_EEXISTS, 0, "exec: id '%.64s' was used before", id);
 		return cell_error_hint(err, r,
 			"an id is used once; take a new one, or look at this one");
 	}
 	if (!was || strcmp(was, c->fingerprint)) {
 		exec_unref(e);
-		r = cell_fail(err, CELL_EEXISTS, EEXIST,
+		r = cell_fail(err, CELL_EEXISTS, 0,
 			"Idempotency-Key '%.64s': it was used for another command", c->key);
 		return cell_error_hint(err, r, "a key names one request; take a new one");
 	}
@@ -497,8 +496,7 @@ static int offsets(struct call *c, uint64_t *out, uint64_t *err_from, struct cel
 	if (r == 0)
 		r = call_query_uint(c, "stderr_offset", 0, err_from, err);
 	if (r == 0 && last && sscanf(last, "%" SCNu64 ".%" SCNu64, out, err_from) != 2)
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "Last-Event-ID '%.64s' is none of ours",
-			last);
+		r = cell_fail(err, CELL_EINVAL, 0, "Last-Event-ID '%.64s' is none of ours", last);
 	return r;
 }
 
@@ -561,7 +559,7 @@ static int signal_number(const char *name, struct cell_error *err)
 		if (word && !strcmp(word, bare))
 			return i;
 	}
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'", name);
+	int r = cell_fail(err, CELL_EINVAL, 0, "there is no signal '%.32s'", name);
 	return cell_error_hint(err, r, "TERM, KILL, INT, HUP, USR1 ... or a number");
 }
 

@@ -351,7 +351,7 @@ bool call_start_work(struct net_pool *pool, struct call_work *w)
 
 static int wrong_type(const char *name, const char *want, struct cell_error *err)
 {
-	return cell_fail(err, CELL_EINVAL, EINVAL, "'%s' must be %s", name, want);
+	return cell_fail(err, CELL_EINVAL, 0, "'%s' must be %s", name, want);
 }
 
 int call_text(struct call *c, const char *name, const char **ret, struct cell_error *err)
@@ -387,7 +387,7 @@ int call_uint(struct call *c, const char *name, uint64_t max, uint64_t *ret, str
 		return 0;
 	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
 		(uint64_t)json_integer_value(v) > max)
-		return cell_fail(err, CELL_EINVAL, EINVAL,
+		return cell_fail(err, CELL_EINVAL, 0,
 			"'%s' must be a whole number from 0 to %" PRIu64, name, max);
 	*ret = (uint64_t)json_integer_value(v);
 	return 0;
@@ -447,7 +447,7 @@ int call_known(struct call *c, const char *const *names, struct cell_error *err)
 		auto_buf struct buf all = BUF_INIT(280);
 		for (size_t k = 0; names[k]; k++)
 			(void)buf_addf(&all, "%s%s", k ? ", " : "", names[k]);
-		int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no field '%.64s'", key);
+		int r = cell_fail(err, CELL_EINVAL, 0, "there is no field '%.64s'", key);
 		return cell_error_hint(err, r, "it takes: %s", buf_str(&all));
 	}
 	return 0;
@@ -465,7 +465,6 @@ int call_query_uint(struct call *c, const char *name, uint64_t otherwise, uint64
 	errno = 0;
 	*ret = strtoull(s, &end, 10);
 	if (*s < '0' || *s > '9' || *end || errno)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "?%s=%.40s must be a whole number", name,
-			s);
+		return cell_fail(err, CELL_EINVAL, 0, "?%s=%.40s must be a whole number", name, s);
 	return 0;
 }

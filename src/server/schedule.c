@@ -57,7 +57,7 @@ void schedule_free(struct schedule *c)
 
 static int wrong(const char *name, const char *want, struct cell_error *err)
 {
-	return cell_fail(err, CELL_EINVAL, EINVAL, "schedule.%s must be %s", name, want);
+	return cell_fail(err, CELL_EINVAL, 0, "schedule.%s must be %s", name, want);
 }
 
 static int text_of(json_t *o, const char *name, const char **ret, struct cell_error *err)
@@ -87,8 +87,7 @@ static int read_command(json_t *o, struct schedule *c, struct cell_error *err)
 			return r;
 	}
 	if (!list == !c->shell || (list && (!json_is_array(list) || !json_array_size(list)))) {
-		int r = cell_fail(err, CELL_EINVAL, EINVAL,
-			"schedule: give either 'command' or 'argv'");
+		int r = cell_fail(err, CELL_EINVAL, 0, "schedule: give either 'command' or 'argv'");
 		return cell_error_hint(err, r,
 			"\"schedule\": {\"cron\": \"0 3 * * *\", \"command\": \"./nightly\"}");
 	}
@@ -152,7 +151,7 @@ static int check_names(json_t *o, struct cell_error *err)
 		while (known[i] && strcmp(known[i], key) != 0)
 			i++;
 		if (!known[i]) {
-			int r = cell_fail(err, CELL_EINVAL, EINVAL,
+			int r = cell_fail(err, CELL_EINVAL, 0,
 				"schedule: there is no field '%.64s'", key);
 			return cell_error_hint(err, r,
 				"cron, zone, command, argv, cwd, user, timeout, missed, overlap");
@@ -188,7 +187,7 @@ static int read_all(json_t *o, struct schedule *c, struct cell_error *err)
 	if (r == 0)
 		r = read_rules(o, c, err);
 	if (r == 0 && cron_next(&c->cron, c->zone, clock_unix_ns() / NS_PER_S, &next) < 0) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "schedule.cron '%.64s' never comes", cron);
+		r = cell_fail(err, CELL_EINVAL, 0, "schedule.cron '%.64s' never comes", cron);
 		r = cell_error_hint(err, r, "is there such a day in that month?");
 	}
 	return r;
@@ -222,14 +221,14 @@ int schedule_check(json_t *asked, struct cell_error *err)
 	int r;
 
 	if (!is_scheduled(asked) && o) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL,
+		r = cell_fail(err, CELL_EINVAL, 0,
 			"schedule: only sessions of the lifecycle scheduled have one");
 		return cell_error_hint(err, r, "add \"lifecycle\": \"scheduled\"");
 	}
 	if (!is_scheduled(asked))
 		return 0;
 	if (!json_is_object(o)) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "lifecycle scheduled: schedule is missing");
+		r = cell_fail(err, CELL_EINVAL, 0, "lifecycle scheduled: schedule is missing");
 		return cell_error_hint(err, r,
 			"\"schedule\": {\"cron\": \"0 3 * * *\", \"command\": \"./nightly\"}");
 	}

@@ -88,7 +88,7 @@ static void made(void *arg)
 	if (m->result == 0 &&
 		s->is_gone) { /* the server has left meanwhile: the next one takes it from here */
 		(void)cell_close(m->cell, NULL);
-		m->result = cell_fail(&m->err, CELL_EBUSY, ESHUTDOWN, "the server is leaving");
+		m->result = cell_fail(&m->err, CELL_EBUSY, 0, "the server is leaving");
 	}
 	if (m->result == 0) {
 		(void)snprintf(s->backend, sizeof s->backend, "%s", cell_backend_of(m->cell));
@@ -111,7 +111,7 @@ static void fail_making(void *arg)
 {
 	struct session_making *m = arg;
 
-	m->result = cell_fail(&m->err, CELL_EBUSY, EAGAIN, "too many sessions are being made");
+	m->result = cell_fail(&m->err, CELL_EBUSY, 0, "too many sessions are being made");
 	(void)cell_error_hint(&m->err, 0, "try again in a second");
 	made(m);
 }
@@ -201,7 +201,8 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	if (s) {
 		session_ref(s);
 		*ret = s;
-		return cell_fail(err, CELL_EEXISTS, EEXIST, "session '%s'", order->id);
+		return cell_fail(err, CELL_EEXISTS, 0, "there is already a session '%s'",
+			order->id);
 	}
 	int r = session_spec(srv, order->spec, order->id, true, &cfg, err);
 	if (r == 0)
