@@ -21,8 +21,9 @@
 #include "server/session.h"
 
 #define OUTPUT_DEFAULT (1u << 20)
-#define OUTPUT_MAX     (64u << 20)
-#define STDIN_MAX      (8u << 20)
+#define OUTPUT_MAX \
+	(8u << 20) /* the answer is put together in one piece: more would hold up others */
+#define STDIN_MAX (8u << 20)
 
 /* ---- what is to be run ---- */
 
@@ -126,6 +127,16 @@ static int check_id(const char *id, struct cell_error *err)
 	return cell_error_hint(err, r, "leave it out to get one");
 }
 
+static int read_max_output(struct call *c, struct wish *w, struct cell_error *err)
+{
+	int r = call_uint(c, "max_output_bytes", OUTPUT_MAX, &w->max_output, err);
+
+	return r < 0 ? cell_error_hint(err, r,
+			       "for more, stream it (Accept: application/x-ndjson) or read it from "
+			       "an offset: GET .../execs/ID/output")
+		     : 0;
+}
+
 static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 {
 	static const char *const known[] = {"command", "argv", "cwd", "env", "user", "timeout",
@@ -163,7 +174,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 	if (r == 0)
 		r = call_bool(c, "hold", &w->is_held, err);
 	if (r == 0)
-		r = call_uint(c, "max_output_bytes", OUTPUT_MAX, &w->max_output, err);
+		r = read_max_output(c, w, err);
 	if (r == 0)
 		r = call_uint(c, "rows", 4096, &w->rows, err);
 	if (r == 0)
