@@ -560,6 +560,18 @@ static void attach_socket(struct call *c)
 	exec_unref(e);
 }
 
+/* An order was given to a command that runs, or r says why not: on its way at once, and answered. */
+static void end_order(struct call *c, struct exec *e, int r, const struct cell_error *err)
+{
+	if (e->seat)
+		seat_kick(e->seat);
+	exec_unref(e);
+	if (r < 0)
+		call_fail(c, err);
+	else
+		call_empty(c, 204);
+}
+
 /* "TERM", "SIGTERM". */
 static int signal_number(const char *name, struct cell_error *err)
 {
@@ -625,13 +637,7 @@ static void signal_permitted(struct call *c)
 		r = cell_exec_kill(e->x, &err);
 	else if (r > 0)
 		r = cell_exec_signal(e->x, r, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	end_order(c, e, r, &err);
 }
 
 static void send_signal(struct call *c)
@@ -658,13 +664,7 @@ static void kill_permitted(struct call *c)
 	if (!find_running(c, &e))
 		return;
 	int r = cell_exec_kill(e->x, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	end_order(c, e, r, &err);
 }
 
 static void kill_exec(struct call *c)
@@ -691,13 +691,7 @@ static void resize(struct call *c)
 		r = call_uint(c, "cols", 4096, &cols, &err);
 	if (r == 0)
 		r = cell_exec_resize(e->x, (uint16_t)rows, (uint16_t)cols, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	end_order(c, e, r, &err);
 }
 
 /* ---- stdin ---- */

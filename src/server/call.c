@@ -10,9 +10,8 @@
 #include "base/cleanup.h"
 #include "core/config/units.h"
 #include "server/clock.h"
-#include "server/guard.h"
 #include "server/idempotency.h"
-#include "server/post.h"
+#include "server/permit.h"
 #include "server/session.h"
 
 int call_status_of(enum cell_code code)
@@ -198,15 +197,23 @@ void call_failf(struct call *c, enum cell_code code, const char *hint, const cha
 
 /* ---- may it? ---- */
 
-static void go_on(struct call *c, void (*go)(struct call *c))
+struct asked {
+	struct call *c;
+	void (*go)(struct call *c);
+};
+
+static void permitted(const struct policy_decision *d, void *arg)
 {
-	struct cell_error err = {0};
+	struct call *c = ((struct asked *)arg)->c;
+	void (*go)(struct call *) = ((struct asked *)arg)->go;
+	struct cell_error err = {0}, why = {0};
 	char trace[33];
 
-	if (c->decision.effect != POLICY_ALLOW)
-		(void)policy_fail(&c->decision, &err);
+	free(arg);
+	c->decision = *d;
+	if (d->effect != POLICY_ALLOW)
+		(void)policy_fail(d, &err);
 	struct audit_event e = event_of(c, AUDIT_INTENT, trace_id_text(&c->span.context, trace));
-	struct cell_error why = {0};
 	e.details = c->details;
 	/* nothing happens that is not on record; what is refused is, too */
 	int r = ledger_intent(&c->srv->ledger, &e, &why);
@@ -219,80 +226,15 @@ static void go_on(struct call *c, void (*go)(struct call *c))
 		go(c);
 }
 
-struct asked {
-	struct call *c;
-	struct policy_request request;
-	void (*go)(struct call *c);
-	char *shell, **argv, *path;
-	struct policy_decision decision;
-};
-
-static void asked_free(struct asked *a)
-{
-	for (size_t i = 0; a->argv && a->argv[i]; i++)
-		free(a->argv[i]);
-	free(a->argv);
-	free(a->shell);
-	free(a->path);
-	free(a);
-}
-
-/* guard_call_fn over net's client; on a worker thread. */
-static int call_guard(const struct guard_settings *g, const char *body, size_t len, int *ret_status,
-	struct buf *ret_body, void *user, struct cell_error *err)
-{
-	(void)user;
-	return post_json(g->url, g->token, body, len, (unsigned)g->timeout_ms, ret_status, ret_body,
-		err);
-}
-
-static void ask_work(void *arg)
-{
-	struct asked *a = arg;
-
-	guard_decide(a->c->srv->guard, &a->request, call_guard, NULL, &a->decision);
-}
-
-static void ask_done(void *arg)
-{
-	struct asked *a = arg;
-	struct call *c = a->c;
-	void (*go)(struct call *) = a->go;
-
-	c->decision = a->decision;
-	asked_free(a);
-	go_on(c, go);
-}
-
-/* The guard is asked on a thread: copies of what its request points to. */
-static int ask_guard(struct call *c, const struct policy_request *request,
-	void (*go)(struct call *c))
-{
-	struct asked *a = calloc(1, sizeof *a);
-	size_t n = 0;
-
-	if (!a)
-		return -ENOMEM;
-	*a = (struct asked){.c = c, .request = *request, .go = go, .decision = c->decision};
-	while (request->argv && request->argv[n])
-		n++;
-	if (request->argv && (a->argv = calloc(n + 1, sizeof *a->argv)))
-		for (size_t i = 0; i < n; i++)
-			a->argv[i] = strdup(request->argv[i]);
-	a->shell = request->shell ? strdup(request->shell) : NULL;
-	a->path = request->path ? strdup(request->path) : NULL;
-	a->request.argv = (const char *const *)a->argv;
-	a->request.shell = a->shell;
-	a->request.path = a->path;
-	a->request.labels = NULL;
-	int r = net_work(c->srv->loop, ask_work, ask_done, a);
-	if (r < 0)
-		asked_free(a);
-	return r;
-}
-
 void call_permit(struct call *c, struct policy_request *request, void (*go)(struct call *c))
 {
+	struct asked *a = malloc(sizeof *a);
+
+	if (!a) {
+		call_failf(c, CELL_ENOSPACE, "try again", "no memory for the request");
+		return;
+	}
+	*a = (struct asked){c, go};
 	request->tenant = c->who.tenant;
 	request->role = token_role_name(c->who.role);
 	request->action = c->action;
@@ -303,17 +245,7 @@ void call_permit(struct call *c, struct policy_request *request, void (*go)(stru
 		request->backend = c->session->backend;
 		(void)snprintf(c->backend, sizeof c->backend, "%s", c->session->backend);
 	}
-	policy_decide(c->srv->policy, request, &c->decision);
-	if (guard_is_asked(c->srv->guard, &c->decision)) {
-		int r = ask_guard(c, request, go);
-		if (r == 0)
-			return;
-		c->decision.effect = POLICY_DENY; /* it cannot be asked, so it has not agreed */
-		(void)snprintf(c->decision.rule, sizeof c->decision.rule, "guard");
-		(void)snprintf(c->decision.reason, sizeof c->decision.reason,
-			"the guard cannot be asked now: too much is under way");
-	}
-	go_on(c, go);
+	permit(c->srv, request, permitted, a);
 }
 
 /* ---- work ---- */

@@ -12,8 +12,7 @@
 #include "server/clock.h"
 #include "server/cron.h"
 #include "server/exec.h"
-#include "server/guard.h"
-#include "server/post.h"
+#include "server/permit.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/zone.h"
@@ -383,38 +382,22 @@ static void run_permitted(struct session *s, int64_t due_s, const struct policy_
 	c->ran_s = due_s;
 	exec_unref(e);
 }
+
 /* ---- may it? ---- */
 
-struct asking {
+struct asked {
 	struct session *s;
 	int64_t due_s;
-	struct policy_request request;
-	struct policy_decision decision;
 };
 
-static int call_guard(const struct guard_settings *g, const char *body, size_t len, int *ret_status,
-	struct buf *ret_body, void *user, struct cell_error *err)
+static void permitted(const struct policy_decision *d, void *arg)
 {
-	(void)user;
-	return post_json(g->url, g->token, body, len, (unsigned)g->timeout_ms, ret_status, ret_body,
-		err);
-}
-
-static void ask_work(void *arg)
-{
-	struct asking *a = arg;
-
-	guard_decide(a->s->srv->guard, &a->request, call_guard, NULL, &a->decision);
-}
-
-static void ask_done(void *arg)
-{
-	struct asking *a = arg;
+	struct asked *a = arg;
 	struct session *s = a->s;
 
 	s->schedule->is_asking = false;
 	if (s->state == SESSION_READY && s->seat) {
-		run_permitted(s, a->due_s, &a->decision);
+		run_permitted(s, a->due_s, d);
 		(void)schedule_save(s, NULL);
 	}
 	session_unref(s);
@@ -424,7 +407,7 @@ static void ask_done(void *arg)
 static void run(struct session *s, int64_t due_s)
 {
 	struct schedule *c = s->schedule;
-	struct policy_request q = {.tenant = s->tenant,
+	const struct policy_request q = {.tenant = s->tenant,
 		.role = "user",
 		.backend = s->backend,
 		.action = "exec.start",
@@ -432,28 +415,16 @@ static void run(struct session *s, int64_t due_s)
 		.actor = ACTOR,
 		.argv = (const char *const *)c->argv,
 		.shell = c->shell};
-	struct policy_decision d = {0};
+	struct asked *a = malloc(sizeof *a);
 
-	policy_decide(s->srv->policy, &q, &d);
-	if (!guard_is_asked(s->srv->guard, &d)) {
-		run_permitted(s, due_s, &d);
+	if (!a) {
+		c->waiting_s = due_s; /* once more in a second */
 		return;
 	}
-	struct asking *a = calloc(1, sizeof *a);
-	if (a) {
-		*a = (struct asking){
-			s, due_s, q, d}; /* what it points to is the session's, which is kept */
-		session_ref(s);
-		c->is_asking = true;
-		if (net_work(s->srv->loop, ask_work, ask_done, a) == 0)
-			return;
-		c->is_asking = false;
-		session_unref(s);
-		free(a);
-	}
-	d.effect = POLICY_DENY;
-	(void)snprintf(d.reason, sizeof d.reason, "the guard cannot be asked now");
-	run_permitted(s, due_s, &d);
+	*a = (struct asked){s, due_s};
+	session_ref(s);
+	c->is_asking = true;
+	permit(s->srv, &q, permitted, a);
 }
 
 /* ---- when ---- */
