@@ -13,6 +13,7 @@
 #include "server/idempotency.h"
 #include "server/permit.h"
 #include "server/session.h"
+#include "server/text_json.h"
 
 int call_status_of(enum cell_code code)
 {
@@ -32,13 +33,6 @@ int call_status_of(enum cell_code code)
 		[CELL_EPROTOCOL] = 502};
 
 	return code < CELL_CODE_COUNT && statuses[code] ? statuses[code] : 500;
-}
-
-static json_t *text_json(const char *s)
-{
-	json_t *j = json_string(s);
-
-	return j ? j : json_string_nocheck("?"); /* bytes that are no UTF-8 */
 }
 
 json_t *call_error_json(const struct cell_error *err, const char *request_id)
@@ -245,7 +239,7 @@ void call_permit(struct call *c, struct policy_request *request, void (*go)(stru
 		request->backend = c->session->backend;
 		(void)snprintf(c->backend, sizeof c->backend, "%s", c->session->backend);
 	}
-	permit(c->srv, request, permitted, a);
+	permit_ask(c->srv, request, permitted, a);
 }
 
 /* ---- work ---- */

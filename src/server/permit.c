@@ -49,7 +49,7 @@ static void ask_done(void *arg)
 	asking_free(a);
 }
 
-void permit(struct server *srv, const struct policy_request *request,
+void permit_ask(struct server *srv, const struct policy_request *request,
 	void (*fn)(const struct policy_decision *d, void *arg), void *arg)
 {
 	struct policy_decision d = {0};

@@ -7,5 +7,5 @@ struct server;
 
 /* fn is told on the loop: before this returns when nobody needs to be asked, later otherwise. What the request points to is
  * needed during the call only. A guard that cannot be asked has not agreed. */
-void permit(struct server *srv, const struct policy_request *request,
+void permit_ask(struct server *srv, const struct policy_request *request,
 	void (*fn)(const struct policy_decision *d, void *arg), void *arg);

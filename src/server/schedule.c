@@ -424,7 +424,7 @@ static void run(struct session *s, int64_t due_s)
 	*a = (struct asked){s, due_s};
 	session_ref(s);
 	c->is_asking = true;
-	permit(s->srv, &q, permitted, a);
+	permit_ask(s->srv, &q, permitted, a);
 }
 
 /* ---- when ---- */
