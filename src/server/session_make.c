@@ -15,12 +15,10 @@
 #define MAKE_TRIES 5
 
 /* Made by a server that died before it knew: it is ours. Or what makes cells died under it, the launcher: there is a new one. */
-static bool is_worth_again(const struct cell_error *err, int tries)
+static bool is_worth_again(const struct cell_error *err)
 {
-	/* a launcher that dies while it is asked what it can do is told as a back end that is not usable */
 	return err->code == CELL_EEXISTS || err->code == CELL_EGONE ||
-	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE ||
-	       (err->code == CELL_ENOTSUP && tries == 0);
+	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
 }
 
 void session_making_work(void *arg)
@@ -44,7 +42,7 @@ void session_making_work(void *arg)
 		}
 	}
 	/* Others clean up after a dead launcher as well: that it is gone by then is no failure. */
-	for (int i = 0; i < MAKE_TRIES && m->result < 0 && is_worth_again(&m->err, i); i++) {
+	for (int i = 0; i < MAKE_TRIES && m->result < 0 && is_worth_again(&m->err); i++) {
 		struct cell_error why = {0};
 		m->err = (struct cell_error){0};
 		m->result = cell_remove(spec->name, &why);
