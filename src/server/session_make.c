@@ -24,11 +24,15 @@ static bool is_worth_again(const struct cell_error *err)
 void session_making_work(void *arg)
 {
 	struct session_making *m = arg;
-	const struct cell_spec *spec;
+	const struct cell_spec *asked;
+	struct cell_spec own = {0}, *spec = &own;
 
-	m->result = cell_config_spec(m->cfg, &spec, &m->err);
-	if (m->result == 0)
+	m->result = cell_config_spec(m->cfg, &asked, &m->err);
+	if (m->result == 0) {
+		own = *asked;
+		own.own_workspace = true; /* the server's current directory is nobody's */
 		m->result = cell_open(spec, &m->cell, &m->err);
+	}
 	if (m->result < 0 && m->err.code == CELL_EEXISTS &&
 		m->is_shared) { /* another session's, alive */
 		struct cell_error why = {0};
