@@ -84,6 +84,8 @@ struct cell_spec {
 	const char *image;     /* container image */
 	const char *root;      /* root tree: directory or tar archive (chroot, jail) */
 	const char *workspace; /* host directory; NULL: the current one, or the back end's own */
+	bool own_workspace; /* without `workspace`: never the current directory, but a new one that
+				  goes with the cell, also where the back end has no files of its own */
 	const struct cell_mount *mounts;
 	size_t n_mounts;
 	const char *const *env; /* "K=V", NULL-terminated: for every command in the cell */

@@ -20,7 +20,7 @@ struct upstream {
 	struct buf head; /* name, NUL, value, NUL ... */
 	unsigned n_fields;
 	size_t n_head; /* bytes of heads so far, 1xx too */
-	bool is_head, has_head, is_complete;
+	bool is_head, has_head, is_keeping, is_complete;
 	int error;
 };
 
@@ -70,10 +70,14 @@ static bool index_fields(const struct upstream *u, struct http_field *ret)
 
 static int64_t length_of(const struct upstream *u)
 {
-	if (u->is_head || (u->parser.flags & F_CONTENT_LENGTH))
-		return u->parser.flags & F_CONTENT_LENGTH ? (int64_t)u->parser.content_length
-							  : UPSTREAM_CLOSE;
-	return UPSTREAM_CLOSE;
+	return u->parser.flags & F_CONTENT_LENGTH ? (int64_t)u->parser.content_length
+						  : UPSTREAM_CLOSE;
+}
+
+/* Ends with its head whatever that says (RFC 9112, 6.3). What some programs send behind it all the same is not the answer's. */
+static bool is_bodiless(const struct upstream *u)
+{
+	return u->is_head || u->parser.status_code == 204 || u->parser.status_code == 304;
 }
 
 static int on_head(llhttp_t *p)
@@ -87,6 +91,7 @@ static int on_head(llhttp_t *p)
 		return 0;
 	}
 	u->has_head = true;
+	u->is_keeping = llhttp_should_keep_alive(p);
 	if (!index_fields(u, fields))
 		return -1;
 	u->error = u->events->head(u->arg, p->status_code, fields, length_of(u));
@@ -95,7 +100,7 @@ static int on_head(llhttp_t *p)
 	u->error = 0;
 	if (p->status_code == 101)
 		return 2; /* what follows is no HTTP any more */
-	return u->is_head ? 1 : 0;
+	return is_bodiless(u) ? 1 : 0;
 }
 
 static int on_body(llhttp_t *p, const char *at, size_t n)
@@ -178,6 +183,17 @@ int upstream_finish(struct upstream *u)
 bool upstream_is_complete(const struct upstream *u)
 {
 	return u->is_complete;
+}
+
+bool upstream_is_keeping(const struct upstream *u)
+{
+	return u->is_keeping;
+}
+
+void upstream_take_head(struct upstream *u, struct buf *ret)
+{
+	*ret = u->head;
+	u->head = (struct buf)BUF_INIT(0);
 }
 
 bool upstream_has_head(const struct upstream *u)

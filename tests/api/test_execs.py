@@ -2,6 +2,7 @@
 """Commands: waited for, streamed, in the background, written to, signalled, resumed from any offset."""
 
 import base64
+import json
 import threading
 import time
 
@@ -37,6 +38,17 @@ def test_much_output_is_cut_in_the_answer_and_whole_in_the_spool(client):
     assert r["truncated"] is True and r["stdout"] == "x" * 1000 and r["stdout_bytes"] == 3000000
     a = client.get(f"{s.path}/execs/{r['id']}/output", stream="stdout")
     assert a.body == b"x" * 3000000
+
+
+def test_an_answer_in_one_piece_has_an_end(client):
+    """It is put together where every other client waits."""
+    s = client.session()
+    most = 8 << 20
+    r = s.run(f"head -c {most} /dev/zero | tr '\\0' x", max_output_bytes=most)
+    assert len(r["stdout"]) == most and r["truncated"] is False
+    a = s.post("/exec", {"command": "touch ran", "max_output_bytes": most + 1})
+    assert a.status == 400 and f"from 0 to {most}" in a.json["message"] and "stream" in a.json["hint"], a
+    assert s.run("test -e ran")["exit_code"] == 1
 
 
 def test_events_are_streamed_as_they_happen(client):
@@ -182,6 +194,19 @@ def test_request_ids_are_found_again(client):
     records = client.get("/v1/audit", request_id="mine-123").lines
     assert [r["kind"] for r in records] == ["intent", "result"]
     assert all(r["action"] == "exec.start" and r["exec"] == a.json["id"] for r in records)
+
+
+def test_request_ids_are_found_again_in_the_guests_record(server):
+    """Also by somebody who has only the cell, and no server."""
+    s = server.client().session()
+    a = s.post("/exec", {"command": "sleep 300", "background": True}, headers={"X-Request-Id": "mine-456"})
+    b = s.post("/exec", {"command": "true"})
+    server.kill()
+    kept = {c["id"]: c["label"] for c in json.loads(server.cell("--json", "ps", "--all", s.id).stdout)["commands"]}
+    server.start()
+    assert kept[a.json["id"]] == "mine-456"
+    assert kept[b.json["id"]] == b.headers["X-Request-Id"]
+
 
 
 @pytest.mark.parametrize("count", [200])

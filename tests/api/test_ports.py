@@ -34,6 +34,12 @@ def serve(s):
         say(b"NOT HTTP AT ALL\r\n\r\n"); return
     if target == "/both":
         say(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"); return
+    if target in ("/204", "/304"):
+        say(b"HTTP/1.1 " + target[1:].encode() + b" Odd\r\nContent-Length: 3\r\nX-A: b\r\n\r\nabc"); return
+    if target == "/204chunked":
+        say(b"HTTP/1.1 204 Odd\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nabc\r\n0\r\n\r\n"); return
+    if target == "/body":
+        say(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-A: b\r\n\r\nabc"); return
     if target == "/short":
         say(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"); return
     if target == "/closed":
@@ -118,6 +124,19 @@ def test_every_method_arrives_with_path_and_query_as_sent(busy, method):
     assert a.json["length"] == (4 if method in ("POST", "PUT", "PATCH") else 0)
 
 
+@pytest.mark.parametrize(("method", "path", "status", "body"), [
+    ("GET", "/204", 204, b""), ("GET", "/204chunked", 204, b""), ("GET", "/304", 304, b""), ("HEAD", "/body", 200, b""),
+    ("GET", "/body", 200, b"abc")])
+def test_a_body_where_none_can_be_is_left_out(busy, method, path, status, body):
+    """Programs do send one. The answer is whole without it, and the client's connection goes on."""
+    connection = busy.client.connect()
+    for _ in range(2):
+        connection.request(method, f"{busy.path}/ports/8080{path}", headers=busy.client.headers())
+        a = connection.getresponse()
+        assert (a.status, a.read(), a.headers["X-A"], a.will_close) == (status, body, "b", False)
+    connection.close()
+
+
 def test_head_has_the_length_and_no_body(busy):
     a = ask(busy, "HEAD", "/x")
     assert (a.status, a.body, a.headers["Content-Length"], a.headers["X-A"]) == (200, b"", "77", "b")
@@ -126,7 +145,7 @@ def test_head_has_the_length_and_no_body(busy):
 
 def test_credentials_stay_here_and_forwarding_is_told(busy):
     a = ask(busy, "GET", "/x", headers={"Idempotency-Key": "k-1", "X-Forwarded-For": "6.6.6.6", "Forwarded": "for=6.6.6.6", "X-Own": "1",
-                                        "Connection": "X-Secret", "X-Secret": "2", "Keep-Alive": "9", "Cookie": "c=1"})
+                                        "Connection": "X-Secret", "X-Secret": "2", "Keep-Alive": "9", "Cookie": "a=1; cell-port-c=1"})
     fields = a.json["fields"]
     for name in ("authorization", "idempotency-key", "forwarded", "x-secret", "keep-alive"):
         assert name not in fields, (name, fields)
@@ -171,10 +190,20 @@ def test_answers_that_end_with_the_connection_or_after_a_100(busy):
 def test_a_cell_does_not_speak_for_the_origin(busy):
     a = ask(busy, "GET", "/evil")
     assert a.headers["X-Mine"] == "yes"
-    for name in ("Strict-Transport-Security", "Clear-Site-Data", "Set-Cookie", "Access-Control-Allow-Origin", "X-Hop"):
+    for name in ("Strict-Transport-Security", "Clear-Site-Data", "Access-Control-Allow-Origin", "X-Hop"):
         assert name not in a.headers, name
     assert a.headers.get_all("X-Request-Id") != ["forged"] and len(a.headers.get_all("X-Request-Id")) == 1
     assert a.headers["Content-Security-Policy"].startswith("sandbox")
+
+
+def test_cookies_of_a_program_come_back_to_it_and_no_others(busy):
+    """As a client that keeps cookies has it: by name and path."""
+    a = ask(busy, "GET", "/evil")
+    assert a.headers.get_all("Set-Cookie") == [f"cell-port-a=b; Path={busy.path}/ports/8080/"]
+    kept = a.headers["Set-Cookie"].split(";")[0]
+    seen = ask(busy, "GET", "/x", headers={"Cookie": f"dashboard=secret; {kept}; _proxy=secret"}).json["fields"]
+    assert seen["cookie"] == "a=b"
+    assert "cookie" not in ask(busy, "GET", "/x", headers={"Cookie": "dashboard=secret"}).json["fields"]
 
 
 @pytest.mark.parametrize(("path", "word"), [("/garbage", "no proper HTTP"), ("/both", "no proper HTTP"), ("/mute", "without an answer")])
