@@ -583,6 +583,7 @@ __attribute__((noreturn)) static void leave(void)
 		if (cells[i].is_used && !(cells[i].is_kept && cells[i].is_ready))
 			slot_free(cells[i].slot);
 	slot_free_all();
+	slot_sweep_some(); /* launchers that were killed cannot */
 	cgroup_done(&host.cgroups);
 	_exit(0);
 }
