@@ -3,9 +3,12 @@
  * start.c: a whole jail, made, used for one `true` and destroyed, against a bare program with the same
  * walls (floor_jail.c) and against other programs that make such places, turn and turn about.
  *
- * A jail is measured three ways: as a client gets it that asks for one after the other (most of it was made
- * while nobody waited); of a kind that its launcher has not been asked for before, so that nothing was; and as
- * the first one of a process, which starts a launcher too.
+ * A jail is measured four ways: as a client gets it that asks now and then (most of it was made while nobody
+ * waited); some in a row without a pause; of a kind that its launcher has not been asked for before, so that
+ * nothing was made ahead; and as the first one of a process, which starts a launcher too.
+ *
+ * What was measured last leaves work behind for the kernel and, a jail, for its launcher. Before each sample of
+ * any kind is a pause, so that nobody pays for another.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +19,9 @@
 
 #include "bench.h"
 
-#define WARM_UP 10
+#define WARM_UP	 10
+#define PAUSE_US 6000
+#define IN_A_ROW 5
 
 struct floor {
 	pid_t pid;
@@ -149,9 +154,24 @@ static double fork_exec(void)
 	return (double)(bench_now_ns() - start) / 1e6;
 }
 
+static double in_a_row(void)
+{
+	double sum = 0;
+
+	for (int i = 0; i < IN_A_ROW; i++)
+		sum += bench_jail(0);
+	return sum / IN_A_ROW;
+}
+
+static void pause_briefly(void)
+{
+	(void)usleep(PAUSE_US);
+}
+
 enum series {
 	FLOOR,
 	STEADY,
+	ROW,
 	UNSEEN,
 	FIRST,
 	FORK_EXEC,
@@ -213,26 +233,42 @@ size_t bench_start(struct bench *b, struct bench_row *ret)
 	}
 	for (size_t i = 0; i < s.n; i++) {
 		bench_progress("start", i, s.n);
+		pause_briefly();
 		s.of[FLOOR][i] = floor_jail(&f);
+		pause_briefly();
 		s.of[STEADY][i] = bench_jail(0);
+		pause_briefly();
+		s.of[ROW][i] = in_a_row();
+		pause_briefly();
 		s.of[FORK_EXEC][i] = fork_exec();
+		pause_briefly();
 		s.of[AGAIN][i] = again(c);
+		pause_briefly();
 		s.of[UNSEEN][i] = bench_jail(((uint64_t)i + 64) << 20);
+		pause_briefly();
 		s.of[FIRST][i] = first_jail();
-		for (size_t k = 0; k < BENCH_PEERS; k++)
-			if (has[k] && (s.of[PEERS + k][i] = bench_peers[k].run(why)) < 0)
+		for (size_t k = 0; k < BENCH_PEERS; k++) {
+			if (!has[k])
+				continue;
+			pause_briefly();
+			if ((s.of[PEERS + k][i] = bench_peers[k].run(why)) < 0)
 				bench_die("%s: %s", bench_peers[k].name, why);
+		}
 	}
 	bench_progress("start", s.n, s.n);
 	end_floor(&f);
 	if (cell_close(c, &err) < 0)
 		bench_die_err("close a jail", &err);
 	ret[n++] = against(&s, "a jail: make, run true, destroy", FLOOR, STEADY, 1.5);
+	ret[n++] = against(&s, "five in a row, each", FLOOR, ROW, 1.5);
 	ret[n++] = against(&s, "of a kind not asked for before", FLOOR, UNSEEN, 1.5);
 	ret[n++] = against(&s, "the first one, with its launcher", FLOOR, FIRST, 0);
 	ret[n++] = against(&s, "true in a jail that is there", FORK_EXEC, AGAIN, 1.5);
 	if (has[BENCH_PEER_OURS] && has[BENCH_PEER_BWRAP])
 		ret[n++] = against(&s, names[0], PEERS + BENCH_PEER_BWRAP, PEERS, 0);
+	if (has[BENCH_PEER_BWRAP])
+		ret[n++] = against(&s, "five in a row against bubblewrap", PEERS + BENCH_PEER_BWRAP,
+			ROW, 0.35);
 	for (size_t i = BENCH_PEER_BWRAP; i < BENCH_PEERS; i++)
 		if (has[i])
 			ret[n++] = against(&s, names[i], PEERS + (enum series)i, STEADY,

@@ -116,6 +116,8 @@ void slot_free_all(void);
 bool slot_trim(bool is_asked);
 /* Slots that nobody holds any more: free what they left. */
 void slot_sweep(void);
+/* The same in passing: of those that have a name, as many as take no time to look at. */
+void slot_sweep_some(void);
 /* The same for one number; one that is in use is left alone. */
 void slot_sweep_one(uint32_t number);
 /* Whose it is, for REMOVE from another process. */

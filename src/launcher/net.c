@@ -215,4 +215,6 @@ void net_leave(void)
 {
 	if (host.is_rootful && n_closed)
 		at_home(closed, n_closed);
+	if (host.is_rootful && host.slots_fd >= 0)
+		net_forget_gone(host_id);
 }

@@ -69,6 +69,10 @@ int net_host_forward(const char *name, uint64_t ns_id, struct failure *f);
 bool net_host_is_marked(uint64_t ns_id);
 void net_host_release(uint64_t ns_id);
 
+/* ---- net_gone.c: marks of namespaces that ended with their rules ---- */
+#define NET_MARK "network." /* and the number of a network namespace */
+void net_forget_gone(uint64_t own_id);
+
 /* ---- net_keeper.c: another program made of the launcher's image ---- */
 #define NET_KEEPER "cell-net"
 __attribute__((noreturn)) void net_keeper(int argc, char **argv);

@@ -61,7 +61,7 @@ void net_host_unlock(int lock)
 
 static const char *mark_of(uint64_t ns_id, char ret[40])
 {
-	(void)snprintf(ret, 40, "network.%" PRIu64, ns_id);
+	(void)snprintf(ret, 40, NET_MARK "%" PRIu64, ns_id);
 	return ret;
 }
 

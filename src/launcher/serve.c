@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,7 @@ enum source {
 #define FROM_SOCKET	UINT64_MAX
 #define PATIENCE_MS	1000
 #define CALM_MS		10000 /* without a request: keep less parked */
+#define FAVOUR_MS	3
 #define GONE_MOUNTS_MAX 16
 #define MANY_CELLS	256
 
@@ -58,6 +60,9 @@ static size_t n_parked;
 static int gone_mounts
 	[GONE_MOUNTS_MAX]; /* namespaces of the dead, to be torn down when nobody waits */
 static size_t n_gone_mounts;
+static const struct cell
+	*favoured; /* the last that was leased, until it ends or has lived for a moment */
+static uint64_t favoured_ms;
 static bool has_no_spare; /* could not be made: not again before something has happened */
 static int epoll_fd = -1;
 
@@ -137,6 +142,8 @@ static void forget_parked(const struct cell *c)
 static void free_cell(struct cell *c)
 {
 	forget_parked(c);
+	if (favoured == c)
+		favoured = NULL;
 	drop(&c->born.lease_fd);
 	drop_mounts_later(&c->born.mnt_fd);
 	drop_watched(&c->control_fd);
@@ -339,6 +346,8 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	park_served();
 	c->is_parked = false;
 	c->is_leased = true;
+	favoured = c;
+	favoured_ms = now_ms();
 	c->control_fd = control_fd;
 	drop(&c->born.lease_fd);
 	/* files of the client's must be free when its cell is gone; and of fds there is an end */
@@ -574,27 +583,72 @@ __attribute__((noreturn)) static void leave(void)
 		if (cells[i].is_used && !(cells[i].is_kept && cells[i].is_ready))
 			slot_free(cells[i].slot);
 	slot_free_all();
+	slot_sweep_some(); /* launchers that were killed cannot */
 	cgroup_done(&host.cgroups);
 	_exit(0);
 }
 
-/* What is done while nobody waits: one thing at a time. false: nothing is left. */
-static bool do_chore(bool is_asked)
-{
-	bool is_unready = !spare_is_ready() && !has_no_spare;
-	bool is_short = spare_is_ready() && n_parked < park_wanted();
+enum chore {
+	NO_CHORE,
+	MAKE_SPARE, /* the next cell's namespaces */
+	MAKE_PARKED,
+	DROP_MOUNTS,
+	TRIM_SLOTS
+};
 
-	if (!is_asked)
-		return is_unready || is_short || n_gone_mounts || slot_trim(false);
-	if (is_unready) /* the next cell's namespaces */
+/* What is to be done while nobody waits. Whoever asks for one cell after the other gets one made ahead, and
+ * needs us again when it has ended: until then only the next one is made, beside it, and nothing here that
+ * takes long. */
+static enum chore next_chore(void)
+{
+	bool is_spare = spare_is_ready();
+	bool is_making = n_parked && !parked[n_parked - 1]->is_ready;
+
+	if (is_spare && n_parked < park_wanted())
+		return MAKE_PARKED;
+	if (is_making || (favoured && now_ms() - favoured_ms < FAVOUR_MS))
+		return NO_CHORE;
+	if (!is_spare && !has_no_spare)
+		return MAKE_SPARE;
+	if (n_gone_mounts)
+		return DROP_MOUNTS;
+	return slot_trim(false) ? TRIM_SLOTS : NO_CHORE;
+}
+
+static void do_chore(enum chore what)
+{
+	/* a client that was answered just now may be waiting for this very processor */
+	(void)sched_yield();
+	if (what == MAKE_SPARE)
 		has_no_spare = spare_ready(NULL) < 0;
-	else if (is_short)
+	else if (what == MAKE_PARKED)
 		park();
-	else if (n_gone_mounts)
+	else if (what == DROP_MOUNTS)
 		drop(&gone_mounts[--n_gone_mounts]);
 	else
 		(void)slot_trim(true);
-	return true;
+}
+
+/* How long to sleep when there is no chore; -1: until something happens. */
+static int patience_ms(void)
+{
+	if (favoured)
+		return FAVOUR_MS;
+	if (n_dying || net_is_to_sweep())
+		return PATIENCE_MS;
+	return n_parked > 1 ? CALM_MS : -1;
+}
+
+static void after_patience(int waited_ms)
+{
+	favoured = NULL;
+	kill_again();
+	if (net_is_to_sweep())
+		net_sweep();
+	if (waited_ms == CALM_MS) {
+		park_calm();
+		dismiss_parked(1);
+	}
 }
 
 void serve(int socket_fd, const struct failure *broken)
@@ -605,22 +659,14 @@ void serve(int socket_fd, const struct failure *broken)
 	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, socket_fd, &ev) < 0)
 		_exit(1);
 	for (;;) {
-		bool is_settled = broken->step || !do_chore(false);
-		bool is_waiting = n_dying || net_is_to_sweep();
-		int patience_ms = is_waiting ? PATIENCE_MS : n_parked > 1 ? CALM_MS : -1;
-		int n = epoll_wait(epoll_fd, got, 64, is_settled ? patience_ms : 0);
+		enum chore chore = broken->step ? NO_CHORE : next_chore();
+		int wait_ms = chore == NO_CHORE ? patience_ms() : 0;
+		int n = epoll_wait(epoll_fd, got, 64, wait_ms);
 
-		if (n == 0 && !is_settled) {
-			(void)do_chore(true);
-		} else if (n == 0) {
-			kill_again();
-			if (net_is_to_sweep())
-				net_sweep();
-			if (patience_ms == CALM_MS) {
-				park_calm();
-				dismiss_parked(1);
-			}
-		}
+		if (n == 0 && chore != NO_CHORE)
+			do_chore(chore);
+		else if (n == 0)
+			after_patience(wait_ms);
 		has_no_spare &= n <= 0;
 		bool is_over = false;
 		for (int i = 0; i < n; i++) {

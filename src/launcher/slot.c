@@ -28,6 +28,8 @@
 #include "launcher/sys.h"
 
 #define IDLE_MAX 64 /* kept warm: what many cells at once have left is given back */
+#define SWEEP_MAX \
+	256 /* looked at by each launcher that ends, on a machine with thousands of cells */
 
 static struct slot slots[MAX_CELLS];
 static struct slot *idle[MAX_CELLS]; /* held, nobody in it */
@@ -292,13 +294,13 @@ void slot_free_all(void)
 		slot_free(idle[n_idle - 1]);
 }
 
-void slot_sweep_one(uint32_t number)
+/* false: somebody lives there. */
+static bool sweep_number(uint32_t number, bool is_made)
 {
-	if (is_held_by_us(number))
-		return;
-	int fd = lock_number(number, true);
+	int fd = is_held_by_us(number) ? -1 : lock_number(number, is_made);
+
 	if (fd < 0)
-		return;
+		return false;
 	struct cgroup_slot groups;
 	cgroup_slot_init(&groups);
 	cgroup_adopt(&host.cgroups, &groups, number);
@@ -306,21 +308,45 @@ void slot_sweep_one(uint32_t number)
 	(void)cgroup_remove(&host.cgroups, &groups, number);
 	forget_name(number);
 	close(fd);
+	return true;
+}
+
+void slot_sweep_one(uint32_t number)
+{
+	(void)sweep_number(number, true);
+}
+
+/* How many were free. */
+static size_t sweep_names(size_t max)
+{
+	size_t n_swept = 0;
+	int copy = openat(host.slots_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+	for (struct dirent *e; d && max && (e = readdir(d));) {
+		char *end;
+		unsigned long n = strtoul(e->d_name, &end, 10);
+
+		if (end == e->d_name || *end || n >= LAUNCHER_MAX_SLOTS)
+			continue;
+		n_swept += sweep_number((uint32_t)n, false);
+		max--;
+	}
+	return n_swept;
 }
 
 void slot_sweep(void)
 {
-	int copy = openat(host.slots_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
-
-	for (struct dirent *e; d && (e = readdir(d));) {
-		char *end;
-		unsigned long n = strtoul(e->d_name, &end, 10);
-
-		if (end != e->d_name && !*end && n < LAUNCHER_MAX_SLOTS)
-			slot_sweep_one((uint32_t)n);
-	}
+	(void)sweep_names(SIZE_MAX);
 	cgroup_each(&host.cgroups, slot_sweep_one);
+	cgroup_model_sweep(&host.cgroups);
+	cgroup_model_settle(&host.cgroups);
+}
+
+void slot_sweep_some(void)
+{
+	if (!sweep_names(SWEEP_MAX))
+		return;
 	cgroup_model_sweep(&host.cgroups);
 	cgroup_model_settle(&host.cgroups);
 }

@@ -279,10 +279,7 @@ static int clone_fd_classic(int fd, unsigned attr, enum launcher_step step, stru
 	if (again < 0)
 		return fail(f, step, "find it again", NULL);
 	int tree = mount_clone(again, "", attr);
-	/* something mounted below it may be what cannot be reached to be restricted: leave that out.
-	 * Without root the kernel does not let us, as it may cover something. */
-	if (tree < 0)
-		tree = mount_clone_one(again, "", attr);
+
 	return tree >= 0 ? tree
 			 : fail_with(f, step, EXDEV,
 				   "what is mounted below it cannot be reached to be restricted",
@@ -310,11 +307,15 @@ int stage_clone_fd(int fd, unsigned attr, int idmap_fd, enum launcher_step step,
 		return steal_fd(tree);
 	if (idmap_fd < 0 || errno != EINVAL)
 		return fail(f, step, "set its attributes", NULL);
-	/* something mounted below it may be what cannot be idmapped: leave that out */
 	auto_fd int top = sys_open_tree(again >= 0 ? again : fd, "", flags);
 	if (top < 0 || mount_attr(top, attr, idmap_fd, false) < 0)
 		return fail_with(f, step, EINVAL, "its file system cannot be idmapped", NULL);
-	return steal_fd(top);
+	/* an overlay shows nothing of what is mounted on its layers anyway. Else a cell that is given a
+	 * directory is given all that is there, or none of it: what is mounted below would be missing
+	 * without a word, and what it covers would come to light. */
+	if (step == LAUNCHER_STEP_ROOT)
+		return steal_fd(top);
+	return fail_with(f, step, EXDEV, "what is mounted below it cannot be idmapped", NULL);
 }
 
 int stage_enter_outer(struct failure *f)

@@ -4,10 +4,12 @@
 import os
 import resource
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from jail_modes import USER, jail, user_jail  # noqa: F401
+from conftest import CELL
+from jail_modes import USER, jail, root_jail, user_jail  # noqa: F401
 
 
 def few_files(n):
@@ -53,3 +55,20 @@ def test_a_directory_of_locks_that_others_can_change_is_refused(user_jail, what,
         else:
             shutil.rmtree(place)
     assert user_jail("run", "--", "true").code == 0  # the control
+
+
+def test_what_is_mounted_below_a_workspace_comes_along_or_is_refused(root_jail):  # noqa: F811
+    """/proc stands for every file system whose owners cannot be mapped; without it the directory below would be shown."""
+    below = root_jail.workspace / "below"
+    below.mkdir()
+    (below / "covered").touch()
+    run = f"{CELL} run --workspace {root_jail.workspace} -- ls below"
+
+    def ls(mount):
+        return subprocess.run(["unshare", "--mount", "sh", "-c", f"{mount} {below} && touch {below}/on-top; {run}"], check=False,
+            capture_output=True, text=True, timeout=120, env=root_jail.env, cwd=root_jail.workspace)
+
+    assert ls("mount -t tmpfs none").stdout == "on-top\n"
+    r = ls("mount -t proc none")
+    assert (r.returncode, r.stdout) == (125, ""), r
+    assert "mounted below it cannot be idmapped" in r.stderr and "findmnt" in r.stderr, r

@@ -337,3 +337,29 @@ def test_an_image_gets_its_resolver_too(world, user):
     r = user.cell("run", "--root", root, "--network", "open", "--", "cat", "/etc/resolv.conf")
     assert "nameserver 10.53.53.53" in r.stdout
     assert os.path.islink(root / "etc" / "resolv.conf")
+
+
+def test_a_mark_goes_with_its_namespace(world, user):
+    """A container that was killed takes its rules with it, and cannot take back the file that speaks of them."""
+    if not user.is_root:
+        pytest.skip("marks are root's")
+    if os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
+        pytest.skip("only who sees every process of the machine can tell that a namespace is nobody's")
+    own = os.readlink("/proc/self/ns/net")
+    holder = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
+    try:
+        eventually(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != own, "unshare makes no namespace")
+        mark = Path(f"/run/cell/network.{os.stat(f'/proc/{holder.pid}/ns/net').st_ino}")
+        user.cell("run", "--", "true")
+        mark.touch(0o600)
+        user.cell("run", "--", "true")
+        assert mark.exists()
+    finally:
+        holder.kill()
+        holder.wait()
+
+    def is_gone():
+        user.cell("run", "--", "true")
+        return not mark.exists()
+
+    eventually(is_gone, f"{mark} is still there")

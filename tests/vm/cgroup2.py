@@ -266,18 +266,23 @@ def a_fork_bomb_stays_within_its_number_and_ends_with_its_deadline():
 
 @needs_groups
 def cpus_are_limited():
+    """Two whole CPUs are there to be had. Time that the host does not give to the machine is charged to whoever ran, and
+    the group pays it back later: one such window says nothing, so there are several."""
     line = "for i in 1 2 3 4; do (while :; do :; done) & done; wait"
-    c = subprocess.Popen([CELL, "run", "--cpus", "0.25", "--timeout", "8s", "--shell", line], stdin=subprocess.DEVNULL,
+    c = subprocess.Popen([CELL, "run", "--cpus", "0.25", "--timeout", "5m", "--shell", line], stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     group = until(lambda: next((g for g in group_list() if len(pids_of(g)) >= 5), None))
     assert group
-    start, before = time.monotonic(), keyed(group / "cpu.stat")
-    time.sleep(5)
-    after, end = keyed(group / "cpu.stat"), time.monotonic()
-    share = (after["usage_usec"] - before["usage_usec"]) / 1e6 / (end - start)
+    shares, throttled = [], 0
+    while len(shares) < 8 and not any(0.2 < s < 0.28 for s in shares):
+        start, before = time.monotonic(), keyed(group / "cpu.stat")
+        time.sleep(4)
+        after, end = keyed(group / "cpu.stat"), time.monotonic()
+        shares.append((after["usage_usec"] - before["usage_usec"]) / 1e6 / (end - start))
+        throttled += after["nr_throttled"] - before["nr_throttled"]
+    c.terminate()
     c.wait(60)
-    assert after["nr_throttled"] > before["nr_throttled"]
-    assert 0.1 < share < 0.5, share  # two whole CPUs are there to be had; an emulated clock is no precise one
+    assert throttled and any(0.2 < s < 0.28 for s in shares), (throttled, shares)
     assert_clean()
 
 

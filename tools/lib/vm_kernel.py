@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cell" / "vm"
 # What the machine itself needs, then what cells need or must be refused: each with what it rests on.
 MACHINE = ["crc32c_generic", "crc32c_intel", "virtio_pci", "virtio_blk", "ext4", "9p", "9pnet_virtio"]
@@ -33,6 +33,23 @@ def output(command, **more):
         raise NoKernel(f"{' '.join(command)}: {last}") from e
 
 
+def archives():
+    """Where this machine gets Debian's packages and its security updates from, as (URL, is_security)."""
+    fields = "$(ORIGIN)\t$(LABEL)\t$(REPO_URI)"
+    lines = {tuple(line.split("\t")) for line in output(["apt-get", "indextargets", "--format", fields]).splitlines()}
+    found = {(url, label == "Debian-Security") for origin, label, url in lines
+        if origin == "Debian" and label in ("Debian", "Debian-Security")}
+    if not any(not is_security for _, is_security in found):
+        raise NoKernel("this machine's apt knows no archive of Debian's (apt-get update makes it read its sources); "
+            "give a kernel's .deb: KERNEL=PATH")
+    return sorted(found)
+
+
+def options_in(place):
+    return ["-o", f"Dir::Etc::sourcelist={place}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
+        "-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache"]
+
+
 def options_for(release):
     """For apt: this machine's own lists, or lists of another release of Debian's, kept in the cache."""
     options = ["-q", "-o", "APT::Sandbox::User="]
@@ -41,12 +58,13 @@ def options_for(release):
     place = CACHE / f"apt-{release}"
     for name in ("lists/partial", "cache/archives/partial"):
         (place / name).mkdir(parents=True, exist_ok=True)
-    where = [("debian", release), ("debian-security", f"{release}-security")]
-    (place / "sources.list").write_text("".join(f"deb [signed-by={KEYRING}] http://deb.debian.org/{d} {r} main\n" for d, r in where),
-        encoding="utf-8")
-    options += ["-o", f"Dir::Etc::sourcelist={place}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
-        "-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache"]
-    if not any((place / "lists").glob("*_Packages*")):
+    key = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
+    text = "".join(f"deb {key}{url} {release}{'-security' if is_security else ''} main\n" for url, is_security in archives())
+    sources = place / "sources.list"
+    is_same = sources.exists() and sources.read_text(encoding="utf-8") == text
+    sources.write_text(text, encoding="utf-8")
+    options += options_in(place)
+    if not is_same or not any((place / "lists").glob("*_Packages*")):
         output(["apt-get", *options, "update"])
     return options
 

@@ -146,8 +146,10 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 				 "on ext4, xfs, btrfs or tmpfs, or run Cell as the directory's "
 				 "owner");
 		else if (e == EXDEV)
-			set(fix, "unmount what is hidden there under another mount, name a "
-				 "directory further down, or use Linux 5.12");
+			set(fix, "`findmnt` shows it (an overlay, NFS, an old FUSE; before Linux "
+				 "5.12 "
+				 "also what another mount hides): unmount it, or name a directory "
+				 "without it");
 		else if (e == EROFS || e == EACCES || e == ENOENT)
 			set(fix, "choose a target below a directory that the image does not have, "
 				 "such as /data");
@@ -208,8 +210,10 @@ static enum cell_code code_of(const struct launcher_reply *r)
 	case LAUNCHER_STEP_CGROUP:
 	case LAUNCHER_STEP_OWNER:
 	case LAUNCHER_STEP_WORKSPACE:
-		return r->sys_errno == EINVAL || r->sys_errno == EOPNOTSUPP ? CELL_ENOTSUP
-									    : CELL_EBACKEND;
+	case LAUNCHER_STEP_MOUNT:
+		return r->sys_errno == EINVAL || r->sys_errno == EOPNOTSUPP || r->sys_errno == EXDEV
+			       ? CELL_ENOTSUP
+			       : CELL_EBACKEND;
 	default:
 		return r->sys_errno == ENOSPC || r->sys_errno == ENOMEM ? CELL_ENOSPACE
 									: CELL_EBACKEND;

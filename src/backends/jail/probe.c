@@ -132,6 +132,29 @@ static void lack_limit(struct cell_probe *p, uint32_t bit, enum cell_cap cap,
 		jail_fix_limits(found.can & LAUNCHER_IS_ROOTFUL, cap != CELL_CAP_LIMIT_CPUS));
 }
 
+/* What a group is promised holds only if every group above is promised it too. */
+static void lack_reserve(struct cell_probe *p)
+{
+	const char *reason, *fix;
+
+	if (found.can & LAUNCHER_CAN_RESERVE)
+		return;
+	if (!(found.can & LAUNCHER_IS_ROOTFUL)) {
+		reason = "memory can be reserved only by the machine's root";
+		fix = "run it as root, or leave limits.memory out of a dedicated cell";
+	} else if (!(found.hello.v2_controllers & LAUNCHER_CAN_MEMORY)) {
+		reason = "memory can be reserved only with the memory controller of cgroup v2";
+		fix = "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or leave "
+		      "limits.memory out of a dedicated cell";
+	} else {
+		reason = "memory can be reserved only in a group directly below the machine's top "
+			 "one, and that is not to be seen from here, as in a container";
+		fix = "run it outside of the container, or leave limits.memory out of a dedicated "
+		      "cell";
+	}
+	cell_probe_lack(p, CELL_CAP_RESERVED_MEMORY, reason, fix);
+}
+
 const struct launcher_reply *jail_found(void)
 {
 	return &found.hello;
@@ -153,12 +176,7 @@ static void tell(struct cell_probe *p)
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
 	lack_network(p);
 	lack_limit(p, LAUNCHER_CAN_CPUSET, CELL_CAP_DEDICATED, "cpuset");
-	if (!(found.can & LAUNCHER_CAN_RESERVE))
-		cell_probe_lack(p, CELL_CAP_RESERVED_MEMORY,
-			"memory can be reserved only by root, with the memory controller of "
-			"cgroup v2",
-			"boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or leave "
-			"limits.memory out: the CPUs can be had");
+	lack_reserve(p);
 	char missing[200];
 	if ((found.can & LAUNCHER_IS_ROOTFUL) && !jail_disk_has_images(missing))
 		cell_probe_lack(p, CELL_CAP_SCRATCH_DISK, missing, "or use --scratch memory");
