@@ -78,8 +78,11 @@ static void create_permitted(struct call *c)
 	bool is_waiting = true;
 
 	idempotency_id(c, 's', "session", id);
-	struct session_order order = {
-		.id = id, .tenant = c->who.tenant, .spec = c->body, .fingerprint = c->fingerprint};
+	struct session_order order = {.id = id,
+		.tenant = c->who.tenant,
+		.spec = c->body,
+		.fingerprint = c->fingerprint,
+		.is_trusted = c->who.role == TOKEN_ADMIN};
 	const char *lifecycle = json_string_value(json_object_get(c->body, "lifecycle"));
 	int r = call_bool(c, "wait", &is_waiting, &err);
 

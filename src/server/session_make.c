@@ -21,6 +21,15 @@ static bool is_worth_again(const struct cell_error *err)
 	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
 }
 
+/* Looked at whenever its cell is made: what a path leads to may have changed since it was asked for. */
+const char *const *session_within(const struct session *s)
+{
+	static const char *const nowhere[] = {NULL};
+	const char *const *allowed = s->srv->set.host_paths; /* a reload keeps what was */
+
+	return s->is_trusted ? NULL : allowed ? allowed : nowhere;
+}
+
 void session_making_work(void *arg)
 {
 	struct session_making *m = arg;
@@ -31,6 +40,7 @@ void session_making_work(void *arg)
 	if (m->result == 0) {
 		own = *asked;
 		own.own_workspace = true; /* the server's current directory is nobody's */
+		own.within = m->within;
 		m->result = cell_open(spec, &m->cell, &m->err);
 	}
 	if (m->result < 0 && m->err.code == CELL_EEXISTS &&
@@ -157,6 +167,7 @@ void session_make(struct session *s)
 	}
 	m->s = s;
 	m->is_shared = session_is_shared(s);
+	m->within = session_within(s);
 	if (net_pool_work(s->srv->lives, session_making_work, made, m) < 0)
 		(void)net_loop_post(s->srv->loop, fail_making, m);
 }
@@ -171,6 +182,7 @@ static void read_order(struct session *s, const struct session_order *o,
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", o->fingerprint);
 	(void)snprintf(s->backend, sizeof s->backend, "%s", spec->backend ? spec->backend : "");
 	s->spec = json_incref(o->spec);
+	s->is_trusted = o->is_trusted;
 	session_name_cell(s);
 	s->labels = json_object();
 	s->degraded = json_array();

@@ -10,21 +10,13 @@
 
 #include "base/cleanup.h"
 #include "core/config/config.h"
+#include "core/within.h"
 #include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
 
 #define SESSION_LABEL "cell.session"
-
-static bool is_below(const char *path, const char *root)
-{
-	size_t n = strlen(root);
-
-	while (n > 1 && root[n - 1] == '/')
-		n--;
-	return !strncmp(path, root, n) && (path[n] == '/' || !path[n] || n == 1);
-}
 
 static int check_path(const struct server *srv, const char *what, const char *path,
 	struct cell_error *err)
@@ -34,7 +26,7 @@ static int check_path(const struct server *srv, const char *what, const char *pa
 	if (!path)
 		return 0;
 	for (const char **p = srv->set.host_paths; real && p && *p; p++)
-		if (is_below(real, *p))
+		if (cell_path_is_within(real, *p))
 			return 0;
 	int r = cell_fail(err, CELL_EDENIED, 0,
 		"%s '%.200s': this server gives no session that directory of its machine", what,
