@@ -85,6 +85,13 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	auto_free char *text = NULL;
 	char tier[16];
 
+	/* a word of cell.yaml that means nothing here, and might be taken for something */
+	if (json_object_get(asked, "server")) {
+		json_decref(copy);
+		int bad = cell_fail(err, CELL_EINVAL, 0, "'server' is not for sessions");
+		return cell_error_hint(err, bad,
+			"it is the server's owner who sets it, in its cell.yaml");
+	}
 	for (size_t i = 0; ours[i]; i++)
 		(void)json_object_del(copy, ours[i]);
 	text = json_dumps(copy, JSON_COMPACT);

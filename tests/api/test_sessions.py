@@ -159,3 +159,8 @@ def test_a_host_directory_that_becomes_a_link_leads_nowhere(make_server, tmp_pat
     inside.unlink()
     inside.symlink_to("was")  # a link that stays inside
     assert user.run(command)["stdout"] == "mine\n"
+
+
+def test_words_for_the_server_are_not_for_sessions(client):
+    a = client.post("/v1/sessions", {"server": {"auth_disabled": True}})
+    assert a.status == 400 and "'server'" in a.json["message"], a
