@@ -285,14 +285,14 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	}
 	const char *was = json_string_value(json_object_get(e->meta, "fingerprint"));
 	const char *key = json_string_value(json_object_get(e->meta, "key"));
-	if (!key ||
-		strcmp(key, c->key)) { /* the client's own id, given to another command before */
+	if (!key || strcmp(key, c->key) !=
+			    0) { /* the client's own id, given to another command before */
 		exec_unref(e);
 		r = cell_fail(err, CELL_EEXISTS, 0, "exec: id '%.64s' was used before", id);
 		return cell_error_hint(err, r,
 			"an id is used once; take a new one, or look at this one");
 	}
-	if (!was || strcmp(was, c->fingerprint)) {
+	if (!was || strcmp(was, c->fingerprint) != 0) {
 		exec_unref(e);
 		r = cell_fail(err, CELL_EEXISTS, 0,
 			"Idempotency-Key '%.64s': it was used for another command", c->key);
@@ -346,6 +346,8 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 		r = begin(c, seat, owns_seat, &w, c->exec_id, &e, &err);
 	else if (again < 0)
 		r = again;
+	if (r == 0 && !e)
+		r = cell_fail(&err, CELL_EINTERNAL, 0, "a command that began is nowhere");
 	if (r < 0 || again == 1) {
 		if (owns_seat)
 			session_drop_seat(c->srv, seat);
@@ -533,9 +535,9 @@ static void output(struct call *c)
 {
 	struct cell_error err = {0};
 	const char *follow = http_query(c->x, "follow");
-	bool is_following = !follow || strcmp(follow, "false");
+	bool is_following = !follow || strcmp(follow, "false") != 0;
 	enum flow_format format = FLOW_NDJSON;
-	uint64_t out, errs;
+	uint64_t out = 0, errs = 0;
 	struct exec *e;
 
 	if (!find(c, &e))

@@ -161,7 +161,7 @@ int session_find(struct server *srv, const char *id, const char *own_tenant, boo
 	if (!s)
 		s = session_named(srv, id, own_tenant);
 	/* another tenant's is not there, as far as this one can tell */
-	if (!s || (!is_any && strcmp(s->tenant, own_tenant))) {
+	if (!s || (!is_any && strcmp(s->tenant, own_tenant) != 0)) {
 		int r = cell_fail(err, CELL_ENOTFOUND, 0, "there is no session '%.64s'", id);
 		return cell_error_hint(err, r,
 			"GET /v1/sessions lists them; they end when idle for too long");

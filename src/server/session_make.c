@@ -149,23 +149,25 @@ void session_make(struct session *s)
 		free(m);
 		return;
 	}
+	if (!m) {
+		(void)cell_fail_errno(&s->error, ENOMEM, "make a session");
+		session_end_turn(s);
+		session_made(s, SESSION_FAILED);
+		return;
+	}
 	session_ref(s);
-	if (!strcmp(s->lifecycle, "ephemeral") && m) { /* each command has a cell of its own */
+	if (!strcmp(s->lifecycle, "ephemeral")) { /* each command has a cell of its own */
 		free(m);
 		(void)net_loop_post(s->srv->loop, ephemeral_made, s);
 		return;
 	}
-	if (!m || session_spec(s->srv, s->spec, s->cell_name, true, &m->cfg, &err) < 0) {
-		s->error = err;
-		if (m) {
-			m->s = s;
-			m->result = -EINVAL;
-			m->err = err;
-			made(m);
-		}
+	m->s = s;
+	if (session_spec(s->srv, s->spec, s->cell_name, true, &m->cfg, &err) < 0) {
+		m->result = -EINVAL;
+		m->err = err;
+		made(m);
 		return;
 	}
-	m->s = s;
 	m->is_shared = session_is_shared(s);
 	m->within = session_within(s);
 	if (net_pool_work(s->srv->lives, session_making_work, made, m) < 0)
@@ -224,7 +226,7 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	s = r == 0 ? session_new(srv, order->id) : NULL;
 	if (r == 0 && !s)
 		r = cell_fail_errno(err, ENOMEM, "make a session");
-	if (r < 0) {
+	if (r < 0 || !s || !spec) {
 		cell_config_free(cfg);
 		return r;
 	}

@@ -149,10 +149,9 @@ static void exec_adopted(struct adoption *a)
 	struct session *s = a->s;
 	struct seat *seat = NULL;
 	struct cell_error err = a->err;
-	int r = a->result;
 
-	if (r == 0)
-		r = session_fresh_seat_of(s, a->cell, &seat, &err);
+	if (a->result == 0)
+		(void)session_fresh_seat_of(s, a->cell, &seat, &err);
 	int is_running = exec_adopt(s, seat, a->exec, &err);
 	if (is_running == 1)
 		s->execs->prev->owns_seat = true; /* it was appended last */
