@@ -29,6 +29,7 @@ struct cgroup_tree {
 
 struct cgroups {
 	struct cgroup_tree v2;
+	unsigned v2_withheld;	 /* those that the group above `cell` has besides */
 	unsigned v2_controllers; /* bit per controller, as leaves of `cell` have it */
 	struct cgroup_tree v1[CG_COUNT];
 	bool has_kill;

@@ -243,6 +243,7 @@ static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
 		enable(t.above_fd);
 	enable(t.fd);
 	cg->v2_controllers = read_controllers(t.fd);
+	cg->v2_withheld = read_controllers(t.above_fd) & ~cg->v2_controllers;
 	cg->has_kill = faccessat(t.fd, "cgroup.kill", W_OK, AT_EACCESS) == 0;
 	cg->v2 = t;
 	return true;

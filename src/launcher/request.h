@@ -246,5 +246,6 @@ struct launcher_reply {
 	uint32_t landlock_abi; /* CAN */
 	/* CAN: controllers (LAUNCHER_CAN_MEMORY ...), ids for cells, length of the default filter */
 	uint32_t v1_controllers, v2_controllers, first_uid, n_uids, filter_len;
-	char text[200]; /* FAILED: what exactly */
+	uint32_t withheld; /* CAN: controllers that our group has and may not hand down */
+	char text[200];	   /* FAILED: what exactly */
 };

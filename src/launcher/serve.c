@@ -270,6 +270,8 @@ static void describe_host(struct launcher_reply *r)
 			r->v2_controllers |= cgroup_bits[i];
 		else if (host.cgroups.v1[i].fd >= 0)
 			r->v1_controllers |= cgroup_bits[i];
+		if (host.cgroups.v2_withheld & 1u << i)
+			r->withheld |= cgroup_bits[i];
 	}
 	r->first_uid = host.first_uid;
 	r->n_uids = host.is_rootful ? host.n_uids : 0;

@@ -123,6 +123,17 @@ static void lack_limit(struct cell_probe *p, uint32_t bit, enum cell_cap cap,
 
 	if (found.can & bit)
 		return;
+	if (found.hello.withheld & bit) {
+		/* who hands cpuset down moves every process in the group, which takes leave to schedule each */
+		(void)snprintf(reason, sizeof reason,
+			"our cgroup has the %s controller, but the kernel does not let us hand it "
+			"down",
+			controller);
+		cell_probe_lack(p, cap, reason,
+			"a process of another user's, perhaps root's, is in it: move that out "
+			"(cgroup.procs), or start Cell in a group of its own");
+		return;
+	}
 	if (jail_cgroups_are_read_only())
 		(void)snprintf(reason, sizeof reason, "/sys/fs/cgroup is mounted read-only");
 	else
