@@ -1089,11 +1089,11 @@ function shortly(v) {
 }
 
 function answerVars() {
-	const list = [];
+	const list = [], lexical = lexicalNames();
 
 	for (const name of userNames()) {
 		try {
-			const d = Object.getOwnPropertyDescriptor(globalThis, name);
+			const d = lexical.has(name) ? null : Object.getOwnPropertyDescriptor(globalThis, name);
 			const v = d && d.get ? undefined : lookUp(name);
 			list.push({ name, type: d && d.get ? 'getter' : typeName(v), shape: shapeOf(v), size: sizeOf(v), repr: d && d.get ? '[Getter]' : shortly(v) });
 		} catch (e) {
