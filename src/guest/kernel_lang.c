@@ -19,10 +19,10 @@ static const struct language languages[] = {
 		.text = kernel_python,
 		.text_end = kernel_python_end,
 		.flags = LIST("-c"),
-		.boot = "f=open(4,'rb')\ns=f.read()\nf.close()\n"
-			"exec(compile(s,'<cell>','exec'),{'__name__':'__cell__','__builtins__':__"
-			"builtins__,"
-			"'SOURCE':s})",
+		/* compiles no more than its first part: the rest when it is needed */
+		.boot = "import os;T=os.pread(4,os.fstat(4).st_size,0);"
+			"exec(compile(T[:T.find(b\"\\n#: part \")],\"<cell>\",\"exec\"),"
+			"{\"__name__\":\"cell\",\"T\":T})",
 	},
 };
 #define N_LANGUAGES (sizeof languages / sizeof *languages)
