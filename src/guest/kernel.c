@@ -156,7 +156,7 @@ static void begin(struct kernel *k, struct run *r)
 	r->begun_ns = kernel_now_ns();
 	if (r->timeout_ms)
 		deadline_set(k, r->timeout_ms);
-	else
+	else if (k->state != KERNEL_STARTING)
 		k->deadline_ns = 0;
 }
 

@@ -197,14 +197,14 @@ void host_exited(struct job *j)
 {
 	struct kernel *k = j->kernel;
 
+	/* what it started would hold its pipes, and belongs to nobody any more */
+	kill_tree(j);
 	if (k && !k->has_exited) {
 		k->has_exited = true;
 		k->exit = j->exit;
 		k->is_oom = j->is_oom;
 		talk_pump(k);
 	}
-	/* what it started would hold its pipes, and belongs to nobody any more */
-	kill_tree(j);
 }
 
 void host_gone(struct job *j)
@@ -254,7 +254,7 @@ void kernel_buried(struct kernel *k)
 
 	say_why(k, why, sizeof why);
 	kernel_drop(k);
-	k->was_lost = was_idle; /* the next run is told; this one is by its own end */
+	k->was_lost = true; /* the next run is told */
 	if (r && !was_idle)
 		run_finish(r, &end);
 	kernel_kick(k);

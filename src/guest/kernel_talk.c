@@ -288,8 +288,8 @@ static enum handled on_ready(struct kernel *k)
 	take_version(k, (const char *)k->rx + k->rx_at, n);
 	took(k, n);
 	k->state = KERNEL_IDLE;
-	if (!k->runs)
-		deadline_clear(k);
+	if (!k->runs || !k->runs->timeout_ms)
+		deadline_clear(k); /* that of the start */
 	return HANDLED;
 }
 
@@ -319,6 +319,10 @@ static enum handled on_done(struct kernel *k)
 	if (is_exit)
 		kernel_drop(k); /* it leaves by itself, or is helped to */
 	run_finish(r, &end);
+	if (is_exit) {
+		k->was_lost = true;
+		kernel_kick(k);
+	}
 	return HANDLED;
 }
 
@@ -377,13 +381,12 @@ static enum handled on_event(struct kernel *k)
 
 			if (event_put(r, event_type(c->word), flags, p, n) < 0)
 				return HELD;
+			job_pump(r->job);
 			k->is_skipping = r->dropped != dropped; /* half an event is none */
 		}
 		took(k, n);
 	} while (c->left);
 	k->is_skipping = false;
-	if (r)
-		job_pump(r->job);
 	event_ended(k, r);
 	return HANDLED;
 }
