@@ -253,6 +253,8 @@ void kernel_buried(struct kernel *k)
 	};
 
 	say_why(k, why, sizeof why);
+	if (r && !r->sent_ns)
+		talk_give_late(k, r); /* what it said before anybody listened may say more */
 	kernel_drop(k);
 	k->was_lost = true; /* the next run is told */
 	if (r && !was_idle)
