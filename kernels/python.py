@@ -1046,9 +1046,11 @@ def add_table(v, data):
     import json
 
     try:
+        if type(v).__name__ == "DataFrame" and not v.columns.is_unique:
+            return
         table = json.loads(v.head(TABLE_ROWS).to_json(orient="table", date_format="iso", default_handler=str))
     except Exception:
-        return  # two columns of one name, several levels, things that have no JSON
+        return  # what has no JSON
     table["rows"] = len(v)
     data["application/vnd.dataresource+json"] = table
 
@@ -2350,14 +2352,16 @@ last_directory = []
 
 
 def cd(line):
-    line = line.strip().strip("\"'")
+    found, line = options(line, "", "qb")
+    line = line.strip("\"'")
     before = os.getcwd()
     target = last_directory[-1] if line == "-" and last_directory else line
     if line == "-" and not last_directory:
         raise UsageError("no directory to go back to")
     os.chdir(os.path.expanduser(target or "~"))
     last_directory.append(before)
-    print(os.getcwd())
+    if "q" not in found:
+        print(os.getcwd())
 
 
 def env(line):
