@@ -281,12 +281,14 @@ static enum handled on_ready(struct kernel *k)
 
 	if (!has_bytes(k, n))
 		return WANTS_BYTES;
-	if (k->state != KERNEL_STARTING) {
+	if (k->n_begun == 0) {
 		broken(k, "it is ready twice");
 		return WANTS_BYTES;
 	}
 	take_version(k, (const char *)k->rx + k->rx_at, n);
 	took(k, n);
+	if (--k->n_begun)
+		return HANDLED; /* it was leased before it was ready */
 	k->state = KERNEL_IDLE;
 	if (!k->runs || !k->runs->timeout_ms)
 		deadline_clear(k); /* that of the start */
