@@ -433,6 +433,25 @@ def after_fork_child():
     main_thread = _thread.get_ident()
 
 
+def flushed(function):
+    """A function that starts a program, which may print: what was printed before comes first."""
+
+    def start_program(*args, **kwargs):
+        before_program()
+        return function(*args, **kwargs)
+
+    start_program.__name__ = function.__name__
+    start_program.__doc__ = function.__doc__
+    start_program.__wrapped__ = function
+    return start_program
+
+
+def before_program():
+    flush_streams()
+    if current is not None:
+        mark()
+
+
 def leave_child(status):
     """A fork of the user's that came back to us has nothing to do here."""
     for stream in (sys.stdout, sys.stderr):
@@ -576,6 +595,8 @@ def finish(status):
 def execute(text, name):
     """(value, whether to show it) of the last statement."""
     global future
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     remember(name, text)
     flags = 0x2000 | future  # await at the top level
     try:
@@ -624,7 +645,7 @@ def remember(name, text):
 
 def add_lines(cache, name, text):
     try:
-        cache.cache[name] = (len(text), None, text.splitlines(True), name)
+        cache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     except (AttributeError, TypeError):
         pass
 
@@ -680,7 +701,7 @@ class Quitter:
 # ---- what is changed in modules when they are imported ----
 
 HOOKED = {
-    "threading", "getpass", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
+    "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
     "IPython.core.display_functions", "IPython.core.display", "IPython.display",
 }  # fmt: skip
 
@@ -766,6 +787,9 @@ def start():
     sys.meta_path.append(LastFinder)
     for name in ("exit", "quit"):
         setattr(builtins, name, Quitter(name))
+    for name in ("system", "posix_spawn", "posix_spawnp"):
+        if hasattr(os, name):
+            setattr(os, name, flushed(getattr(os, name)))
     open_streams()
     os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork_child)
     _signal.signal(_signal.SIGINT, on_interrupt)
@@ -1845,6 +1869,17 @@ def hooked_spec(name, path, target):
     return spec
 
 
+def before_subprocess():
+    import _posixsubprocess
+
+    if not hasattr(_posixsubprocess.fork_exec, "__wrapped__"):
+        _posixsubprocess.fork_exec = flushed(_posixsubprocess.fork_exec)
+
+
+def after_subprocess(module):
+    pass
+
+
 def after_linecache(module):
     for name, text in sources.items():
         add_lines(module, name, text)
@@ -2264,9 +2299,6 @@ def shell():
 
 def spawn(argv, out=None, given=None):
     """Runs a program to its end; its output goes where ours goes, or to a file. Interrupts end both."""
-    flush_streams()
-    if current is not None:
-        mark()
     actions = [(os.POSIX_SPAWN_DUP2, out, 1)] if out is not None else []
     if given is not None:
         actions.append((os.POSIX_SPAWN_DUP2, given, 0))
