@@ -59,43 +59,49 @@ def find_parts(text):
 
 
 def part(name):
-    where = offsets.pop(name, None)
-    if where:
+    where = offsets.get(name)
+    if where is not None:
         text = here["T"]
         lines = b"\n" * text.count(b"\n", 0, where[0])
         exec(compile(lines + text[where[0] : where[1]], "<cell>", "exec"), here)
+        offsets.pop(name, None)  # only now: a handler of the user's may have raised before
 
 
 # ---- the control socket ----
 
-chunks = []  # read and not yet taken
+chunks = [None]  # the message that is being looked at, then what was read and is not yet taken
 unsent = []  # a frame, then how many bytes went out, write by write
 
 
 def take():
-    """The next message: its words and its payload. None at the end."""
-    while True:
-        if chunks:
-            data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    """The next message: its words and its payload. False at the end. The same again until taken() is called."""
+    while chunks[0] is None:
+        if len(chunks) > 1:
+            data = chunks[1] if len(chunks) == 2 else b"".join(chunks[1:])
             end = data.find(b"\n")
             if end >= 0:
                 words = data[:end].split(b" ")
                 stop = end + 1 + int(words[-1])
-                if len(data) >= stop:
-                    payload = data[end + 1 : stop]
-                    chunks[:] = [data[stop:]] if len(data) > stop else []
-                    return words, payload
-                chunks[:] = [data]
                 have = len(data)
+                if have >= stop:
+                    message = words, data[end + 1 : stop]
+                    chunks[:] = [message, data[stop:]] if have > stop else [message]
+                    break
+                chunks[:] = [None, data]
                 while have < stop:
                     chunks.extend(map(os.read, FROM_GUEST, (1 << 20,)))
                     if not chunks[-1]:
-                        return None
+                        return False
                     have += len(chunks[-1])
                 continue
         chunks.extend(map(os.read, FROM_GUEST, (65536,)))
         if not chunks[-1]:
-            return None
+            return False
+    return chunks[0]
+
+
+def taken():
+    chunks[0] = None
 
 
 def send(head, payload=b""):
@@ -226,10 +232,11 @@ def mark():
     if is_running and not is_child and lock.acquire(False):
         try:
             send(b"mark")
-            while True:
+            is_answered = False
+            while not is_answered:
                 message = take()
-                if message is None or message[0][0] == b"ok":
-                    break
+                is_answered = not message or message[0][0] == b"ok"
+                taken()
         finally:
             lock.release()
 
@@ -378,22 +385,43 @@ spare = {}
 
 
 def on_interrupt(_number, frame):
-    global pending
+    global pending, is_repeated
     ours = frame is None or frame.f_code.co_filename == "<cell>"
+    was_repeated, is_repeated = is_repeated, False
     if is_idle:
         # Between runs: meant for the run that is over, unless one is waiting to be read.
         import select
 
-        if chunks or select.select(FROM_GUEST, (), (), 0)[0]:
+        if not was_repeated and (len(chunks) > 1 or select.select(FROM_GUEST, (), (), 0)[0]):
             pending = True
             if not ours:  # a task of an event loop keeps us from reading it
                 raise KeyboardInterrupt
     elif async_task is not None and cancel_task():
-        pass
+        pending = False
     elif ours and frame.f_code not in MAY_CUT:
-        pending = True
+        if not pending:
+            pending = True
+            try:
+                _thread.start_new_thread(repeat, ())
+            except RuntimeError:
+                pass
     else:
+        pending = False
         raise KeyboardInterrupt
+
+
+is_repeated = False
+
+
+def repeat():
+    """An interrupt that came in the midst of our own work comes again, until it meets the user's code."""
+    global is_repeated
+    while True:
+        sleep(0.001)
+        if not pending or is_idle:
+            return
+        is_repeated = True
+        os.kill(os.getpid(), _signal.SIGINT)
 
 
 def raise_pending():
@@ -450,6 +478,8 @@ def before_program():
     flush_streams()
     if current is not None:
         mark()
+    if pending:
+        raise_pending()
 
 
 def leave_child(status):
@@ -467,43 +497,48 @@ def leave_child(status):
 
 def run(text, flags):
     """One piece of code, to its `done`."""
-    global is_running, is_idle, may_ask, pending, user_trace, user_interrupt
-    open_streams()
+    global may_ask, pending, user_trace
+    open_run()
     may_ask = "i" in flags
     problem = value = None
-    status = b"ok"
+    try:
+        if pending:
+            pending = False
+            raise KeyboardInterrupt
+        if user_trace is not None:
+            sys.settrace(user_trace)
+        value, is_shown = execute(text, "Cell In[%d]" % count)
+        user_trace = quiet_trace()
+        if "matplotlib.pyplot" in sys.modules:
+            part("figures")
+            show_figures(value)
+        if is_shown:
+            show_result(value)
+    except BaseException as e:
+        problem = e
+        user_trace = quiet_trace()
+    if is_child:
+        leave_child(child_status(problem))
+    if problem is not None:
+        fail(problem)
+    close_run()
+
+
+def open_run():
+    global is_running, is_idle, status
+    open_streams()
     if user_interrupt is not None:
         _signal.signal(_signal.SIGINT, user_interrupt)
+    concluded.clear()
+    status = b"ok"
     is_running, is_idle = True, False
-    try:
-        try:
-            if pending:
-                pending = False
-                raise KeyboardInterrupt
-            if user_trace is not None:
-                sys.settrace(user_trace)
-            value, is_shown = execute(text, "Cell In[%d]" % count)
-            user_trace = quiet_trace()
-            if "matplotlib.pyplot" in sys.modules:
-                part("figures")
-                show_figures(value)
-            if is_shown:
-                show_result(value)
-        except BaseException as e:
-            problem = e
-            user_trace = quiet_trace()
-        if is_child:
-            leave_child(child_status(problem))
-        if problem is not None:
-            status = b"error"
-            fail(problem)
-    finally:
-        problem = value = None
-        finish(status)
+    taken()
 
 
 def fail(problem):
     """An error of the user's code, told as well as there is room for."""
+    global status
+    status = b"error"
     try:
         if "matplotlib.pyplot" in sys.modules:
             part("figures")
@@ -565,31 +600,44 @@ def child_status(problem):
     return 1
 
 
-def finish(status):
-    """The end of a run, whatever came before."""
+def close_run():
+    """The end of a run, whatever came before. When a handler of the user's raises within, serve() comes back to it."""
     global is_running, is_idle, user_interrupt, pending
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name, None)
-        if stream is not streams[name]:
-            try:
-                stream.flush()
-            except BaseException:
-                pass
-    flush_streams()
-    if len(sys.modules) != modules_seen:
-        part("native")
-        look_for_native_code()
-    if native_flush is not None:
-        native_flush(None)
-    handler = _signal.getsignal(_signal.SIGINT)
-    if handler is not on_interrupt:
-        user_interrupt = handler
-        _signal.signal(_signal.SIGINT, on_interrupt)
-    else:
-        user_interrupt = None
-    pending = False
-    is_running, is_idle = False, True
-    send(b"done " + status)
+    if not concluded:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name, None)
+            if stream is not streams[name]:
+                try:
+                    stream.flush()
+                except BaseException:
+                    pass
+        flush_streams()
+        if len(sys.modules) != modules_seen:
+            part("native")
+            look_for_native_code()
+        if native_flush is not None:
+            native_flush(None)
+        handler = _signal.getsignal(_signal.SIGINT)
+        if handler is not on_interrupt:
+            user_interrupt = handler
+            _signal.signal(_signal.SIGINT, on_interrupt)
+        else:
+            user_interrupt = None
+        is_idle = True
+        pending = False
+        with lock:
+            while unsent:
+                push()
+            frame = b"done %s 0\n" % status
+            list(map(list.append, (unsent, concluded), (frame, True)))  # both or none
+    with lock:
+        while unsent:
+            push()
+    is_running = False
+
+
+status = b"ok"
+concluded = []  # not empty: the `done` of this run is on its way
 
 
 def execute(text, name):
@@ -662,14 +710,16 @@ def ask_user(prompt, is_secret):
     with lock:
         send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
         while True:
-            if not chunks:
+            if len(chunks) == 1 and chunks[0] is None:
                 wait_readable(select)
             message = take()
-            if message is None:
+            if not message:
                 raise EOFError("EOF when reading a line")
-            if message[0][0] == b"input":
-                return message[1].decode("utf-8", "surrogateescape")
-            if message[0][0] == b"eof":
+            words, payload = message
+            taken()
+            if words[0] == b"input":
+                return payload.decode("utf-8", "surrogateescape")
+            if words[0] == b"eof":
                 raise EOFError("EOF when reading a line")
 
 
@@ -738,20 +788,22 @@ def begin(payload):
 
 def wait():
     """The next message, while tasks of the user's event loop, if there are any, go on."""
-    if "asyncio" in sys.modules and not chunks:
+    if "asyncio" in sys.modules and len(chunks) == 1 and chunks[0] is None:
         part("await")
         run_tasks()
     return take()
 
 
 def serve():
-    global count, pending
+    global count
     while True:
+        if is_running:
+            close_run()
         with lock:
             message = wait()
         if is_child:
             leave_child(0)
-        if message is None:
+        if not message:
             return
         words, payload = message
         kind = words[0]
@@ -761,8 +813,10 @@ def serve():
         elif kind == b"ask":
             part("ask")
             ask(words[1], payload)
-        elif kind == b"begin":
-            begin(payload)
+        else:
+            taken()
+            if kind == b"begin":
+                begin(payload)
         message = words = payload = None
 
 
@@ -799,12 +853,21 @@ def start():
             break
         except BrokenPipeError:
             break
-        except BaseException as e:  # a handler of the user's that raises while we are at work
+        except BaseException as e:  # a handler of the user's that raises while we are at work, or a mistake of ours
             if is_child:
                 leave_child(1)
-            if isinstance(e, (OSError, ValueError, SystemError, MemoryError)):
-                os.write(2, ("cell: the kernel fails: %s: %s\n" % (type(e).__name__, e)).encode())
+            if isinstance(e, (OSError, SystemError)) and e.__traceback__ is not None and is_broken():
                 os._exit(70)
+
+
+def is_broken():
+    """Whether the control socket is no more what it was: the code closed it, or put something else there."""
+    import stat
+
+    try:
+        return not stat.S_ISSOCK(os.fstat(3).st_mode)
+    except OSError:
+        return True
 
 
 start()
@@ -2050,6 +2113,8 @@ is_cancelled = False
 
 def event_loop():
     """The loop that lives as long as the context."""
+    import asyncio
+
     global kept_loop
     if kept_loop is None or kept_loop.is_closed():
         kept_loop = current_loop() or asyncio.new_event_loop()
@@ -2059,6 +2124,8 @@ def event_loop():
 
 def current_loop():
     """The one that asyncio.get_event_loop() made for the main thread, if it did."""
+    import asyncio
+
     try:
         loop = asyncio.events._event_loop_policy._local._loop
     except AttributeError:
@@ -2077,6 +2144,8 @@ async def both(first, last):
 
 
 def run_async(first, last):
+    import asyncio
+
     global async_task, is_cancelled
     loop = event_loop()
     is_cancelled = False
@@ -2096,6 +2165,8 @@ def run_async(first, last):
 def cancel_task():
     """An interrupt while the loop waits: cancels what the run waits for. In the midst of code it is raised there."""
     global is_cancelled
+    import asyncio
+
     loop = kept_loop
     if loop is None or not loop.is_running() or asyncio.current_task(loop) is not None:
         return False
@@ -2106,6 +2177,8 @@ def cancel_task():
 
 def run_tasks():
     """Between runs: what the code left in its event loop goes on until the guest has something to say."""
+    import asyncio
+
     global kept_loop
     if kept_loop is None:
         kept_loop = current_loop()
@@ -2129,6 +2202,8 @@ def run_tasks():
 
 def patch_tasks(module):
     """asyncio.create_task() outside of a coroutine: for the loop that goes on between runs, as in notebooks."""
+    import asyncio
+
     original = module.create_task
 
     def create_task(coro, **how):
@@ -2139,9 +2214,6 @@ def patch_tasks(module):
     create_task.__doc__ = original.__doc__
     create_task.__wrapped__ = original
     module.create_task = create_task
-
-
-import asyncio  # noqa: E402  last: while it is imported, patch_tasks is called
 
 
 #: part magics
@@ -2307,6 +2379,8 @@ def spawn(argv, out=None, given=None):
 
 
 def ended(pid):
+    if pending:
+        raise_pending()
     status = os.waitpid(pid, 0)[1]
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
 
@@ -2357,6 +2431,9 @@ def capture_shell(line):
         os.close(r)
         user["_exit_code"] = ended(pid)
     return SList(b"".join(pieces).decode("utf-8", "backslashreplace").splitlines())
+
+
+MAY_CUT.update((ended.__code__, capture_shell.__code__))
 
 
 def run_program(argv, what):
@@ -2687,25 +2764,17 @@ REPR_MAX = 200
 
 
 def ask(what, payload):
-    global is_running, is_idle, pending
-    status = b"ok"
     problem = None
-    open_streams()
-    is_running, is_idle = True, False
+    open_run()
     try:
-        try:
-            answer = QUESTIONS[what.decode()](payload.decode("utf-8", "surrogateescape"))
-            event(b"answer", answer)
-        except BaseException as e:
-            problem = e
-        if is_child:
-            leave_child(1)
-        if problem is not None:
-            status = b"error"
-            fail(problem)
-    finally:
-        problem = None
-        finish(status)
+        event(b"answer", QUESTIONS[what.decode()](payload.decode("utf-8", "surrogateescape")))
+    except BaseException as e:
+        problem = e
+    if is_child:
+        leave_child(1)
+    if problem is not None:
+        fail(problem)
+    close_run()
 
 
 def of_user(name):
