@@ -5,48 +5,17 @@
 #
 #   import os;T=os.pread(4,os.fstat(4).st_size,0);exec(compile(T[:T.find(b"\n#: part ")],"<cell>","exec"),{"__name__":"cell","T":T})
 #
-# so only what stands above the first line that begins with "#: part" is compiled at the start. It imports nothing
-# but what every interpreter has loaded anyway: start-up and memory are what a parked or a first run pays for. The
-# parts below are compiled when first needed, by part().
+# so only what stands above the first line that begins with "#: part" is compiled by it. The parts below are compiled
+# by part(): those of the core at once, one by one, since compiling takes memory by the length of the text; the others
+# when they are first needed. The core imports nothing but what every interpreter has loaded anyway: start-up and
+# memory are what each context pays for.
 #
 # Interrupts: the handler of SIGINT raises KeyboardInterrupt only where the code of the user, or a call of ours that
 # may be cut off there, is what is interrupted (see on_interrupt). Everywhere else it is remembered, and raised when
 # the user's code goes on. The code may have signal handlers of its own that raise, so what must not be torn, reading
 # from and writing to the control socket, keeps its state in lists that change in one step (list.extend of a map).
-import _signal
-import _thread
-import builtins
-import io
-import os
-import sys
-from time import monotonic, sleep
-
-FROM_GUEST = (3,)
-PLAIN = (int, float, bool, complex, str, bytes)
-SOURCES_MAX = 4000  # pieces of code whose text is kept for tracebacks and inspect
-main_module = sys.modules["__main__"]
-user = main_module.__dict__
 here = globals()
-lock = _thread.RLock()
-main_thread = _thread.get_ident()
-
-is_running = False  # a run is under way
-is_child = False  # after a fork: the control socket is the parent's
-is_idle = True
-may_ask = False  # input() has somebody to ask
-pending = False  # an interrupt that waits for the user's code to go on
-count = 0
-async_task = None  # of a run with await at its top level
-modules_seen = len(sys.modules)
-native_flush = None  # of C's stdio, when there is foreign C code that may use it
-sources = {}  # name of a piece of code -> its text
-future = 0  # flags of `from __future__ import`, which hold for later runs, too
-last_value = None
-
-
-# ---- parts compiled when needed ----
-
-offsets = {}
+offsets = {}  # where each part is in the text
 
 
 def find_parts(text):
@@ -67,8 +36,43 @@ def part(name):
         offsets.pop(name, None)  # only now: a handler of the user's may have raised before
 
 
-# ---- the control socket ----
+find_parts(here["T"])
+for name in ("base", "control", "streams", "interrupts", "forks", "running", "asking", "imports", "loop"):
+    part(name)
+start()
 
+#: part base
+import _signal
+import _thread
+import builtins
+import io
+import os
+import sys
+from time import monotonic, sleep
+
+FROM_GUEST = (3,)
+PLAIN = (int, float, bool, complex, str, bytes)
+SOURCES_MAX = 4000  # pieces of code whose text is kept for tracebacks and inspect
+main_module = sys.modules["__main__"]
+user = main_module.__dict__
+lock = _thread.RLock()
+main_thread = _thread.get_ident()
+
+is_running = False  # a run is under way
+is_child = False  # after a fork: the control socket is the parent's
+is_idle = True
+may_ask = False  # input() has somebody to ask
+pending = False  # an interrupt that waits for the user's code to go on
+count = 0
+async_task = None  # of a run with await at its top level
+modules_seen = len(sys.modules)
+native_flush = None  # of C's stdio, when there is foreign C code that may use it
+sources = {}  # name of a piece of code -> its text
+future = 0  # flags of `from __future__ import`, which hold for later runs, too
+last_value = None
+
+
+#: part control
 chunks = [None]  # the message that is being looked at, then what was read and is not yet taken
 unsent = []  # a frame, then how many bytes went out, write by write
 
@@ -181,7 +185,7 @@ def display(*objects, **how):
     return show(objects, **how)
 
 
-# ---- stdout and stderr ----
+#: part streams
 #
 # Lines go out as they are written, until they are many; then, and for what is no whole line, a thread of ours
 # flushes some fifty times a second. At most one of the streams holds something back: whoever writes to another one
@@ -381,9 +385,7 @@ streams = {}
 spare = {}
 
 
-# ---- interrupts ----
-
-
+#: part interrupts
 def on_interrupt(_number, frame):
     global pending, is_repeated
     ours = frame is None or frame.f_code.co_filename == "<cell>"
@@ -431,9 +433,7 @@ def raise_pending():
         raise KeyboardInterrupt
 
 
-# ---- forks ----
-
-
+#: part forks
 def before_fork():
     global poll_lock, is_polling
     flush_streams()
@@ -492,9 +492,7 @@ def leave_child(status):
     os._exit(status)
 
 
-# ---- running code ----
-
-
+#: part running
 def run(text, flags):
     """One piece of code, to its `done`."""
     global may_ask, pending, user_trace
@@ -698,9 +696,7 @@ def add_lines(cache, name, text):
         pass
 
 
-# ---- input() ----
-
-
+#: part asking
 def ask_user(prompt, is_secret):
     flush_streams()
     if is_child or not may_ask:
@@ -748,8 +744,7 @@ class Quitter:
         raise SystemExit(code)
 
 
-# ---- what is changed in modules when they are imported ----
-
+#: part imports
 HOOKED = {
     "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
     "IPython.core.display_functions", "IPython.core.display", "IPython.display",
@@ -778,9 +773,7 @@ class LastFinder:
         return ipython_spec(name)
 
 
-# ---- the loop ----
-
-
+#: part loop
 def begin(payload):
     part("begin")
     begin_with(payload)
@@ -821,10 +814,9 @@ def serve():
 
 
 def start():
-    global Expression, T
+    global Expression
     from _ast import Expression
 
-    find_parts(T)
     for fd in (3, 4):
         os.set_inheritable(fd, False)
     import fcntl
@@ -869,8 +861,6 @@ def is_broken():
     except OSError:
         return True
 
-
-start()
 
 #: part json
 def json_any(v):
