@@ -37,9 +37,10 @@ def part(name):
 
 
 find_parts(here["T"])
-for name in ("base", "control", "streams", "interrupts", "forks", "running", "asking", "imports", "loop"):
+for name in ("base", "control", "streams", "running", "stubs", "imports", "loop"):
     part(name)
 start()
+
 
 #: part base
 import _signal
@@ -198,11 +199,11 @@ POLL_S = 0.02
 current = None  # what was written to last in this run
 burst_from = 0.0
 burst = 0
-is_polling = False
-poll_lock = None
-poll_threads = []
+is_polling = False  # a thread will flush soon
+is_poller = False  # there is that thread
+poll_pipe = None
+interrupted_at = 0.0  # when the handler of SIGINT ran last
 text_write = io.TextIOWrapper.write
-bytes_write = io.BufferedWriter.write
 
 
 class AfterEvent:
@@ -257,42 +258,8 @@ def is_quiet():
 
 def poll_start():
     """Sees to it that what is held back goes out soon."""
-    global is_polling, poll_lock
-    if is_child:
-        current.flush()
-        return
-    is_polling = True
-    if poll_lock is None:
-        poll_lock = _thread.allocate_lock()
-        poll_lock.acquire()
-        try:
-            _thread.start_new_thread(poll, (poll_lock,))
-        except RuntimeError:  # no thread to be had: write at once
-            poll_lock, is_polling = None, False
-            current.flush()
-    else:
-        try:
-            poll_lock.release()
-        except RuntimeError:
-            pass
-
-
-def poll(mine):
-    global is_polling
-    poll_threads.append(mine)
-    idle = 0
-    while mine is poll_lock:
-        if idle < 5:
-            mine.acquire(True, POLL_S)
-            idle = 0 if is_running else idle + 1
-        else:
-            is_polling = False
-            flush_streams()
-            mine.acquire()
-            idle = 0
-        if mine is poll_lock:
-            flush_streams()
-    poll_threads.remove(mine)
+    part("polling")
+    start_polling()
 
 
 def flush_streams():
@@ -301,20 +268,6 @@ def flush_streams():
             current.flush()
     except (OSError, ValueError, AttributeError):
         pass
-
-
-class Bytes(io.BufferedWriter):
-    def write(self, b):
-        if current is not self:
-            switch(self)
-        n = bytes_write(self, b)
-        if is_quiet():
-            self.flush()
-        elif not is_polling:
-            poll_start()
-        if pending:
-            raise_pending()
-        return n
 
 
 class Text(io.TextIOWrapper):
@@ -329,6 +282,7 @@ class Text(io.TextIOWrapper):
     @property
     def buffer(self):
         if self.binary is None:
+            part("polling")
             self.binary = Bytes(super().buffer.raw, 65536)
             self.binary.fd = self.fd
         return self.binary
@@ -351,7 +305,7 @@ class Text(io.TextIOWrapper):
         super().close()
 
 
-MAY_CUT = {Text.write.__code__, Bytes.write.__code__, flush_streams.__code__, switch.__code__}
+MAY_CUT = {Text.write.__code__, flush_streams.__code__, switch.__code__}
 
 
 def open_streams():
@@ -385,113 +339,6 @@ streams = {}
 spare = {}
 
 
-#: part interrupts
-def on_interrupt(_number, frame):
-    global pending, is_repeated
-    ours = frame is None or frame.f_code.co_filename == "<cell>"
-    was_repeated, is_repeated = is_repeated, False
-    if is_idle:
-        # Between runs: meant for the run that is over, unless one is waiting to be read.
-        import select
-
-        if not was_repeated and (len(chunks) > 1 or select.select(FROM_GUEST, (), (), 0)[0]):
-            pending = True
-            if not ours:  # a task of an event loop keeps us from reading it
-                raise KeyboardInterrupt
-    elif async_task is not None and cancel_task():
-        pending = False
-    elif ours and frame.f_code not in MAY_CUT:
-        if not pending:
-            pending = True
-            try:
-                _thread.start_new_thread(repeat, ())
-            except RuntimeError:
-                pass
-    else:
-        pending = False
-        raise KeyboardInterrupt
-
-
-is_repeated = False
-
-
-def repeat():
-    """An interrupt that came in the midst of our own work comes again, until it meets the user's code."""
-    global is_repeated
-    while True:
-        sleep(0.001)
-        if not pending or is_idle:
-            return
-        is_repeated = True
-        os.kill(os.getpid(), _signal.SIGINT)
-
-
-def raise_pending():
-    global pending
-    if _thread.get_ident() == main_thread and not is_idle:
-        pending = False
-        raise KeyboardInterrupt
-
-
-#: part forks
-def before_fork():
-    global poll_lock, is_polling
-    flush_streams()
-    if poll_lock is not None:  # since 3.12 a fork with threads about is worth a warning: not because of ours
-        stopped, poll_lock = poll_lock, None
-        if not is_polling:
-            stopped.release()
-        is_polling = False
-        for _ in range(200):
-            if len(os.listdir("/proc/self/task")) == 1 or not poll_threads:
-                break
-            sleep(0.0005)
-    lock.acquire()
-
-
-def after_fork():
-    lock.release()
-
-
-def after_fork_child():
-    global is_child, is_polling, poll_lock, lock, main_thread
-    is_child, is_polling, poll_lock = True, False, None
-    poll_threads.clear()
-    lock = _thread.RLock()
-    main_thread = _thread.get_ident()
-
-
-def flushed(function):
-    """A function that starts a program, which may print: what was printed before comes first."""
-
-    def start_program(*args, **kwargs):
-        before_program()
-        return function(*args, **kwargs)
-
-    start_program.__name__ = function.__name__
-    start_program.__doc__ = function.__doc__
-    start_program.__wrapped__ = function
-    return start_program
-
-
-def before_program():
-    flush_streams()
-    if current is not None:
-        mark()
-    if pending:
-        raise_pending()
-
-
-def leave_child(status):
-    """A fork of the user's that came back to us has nothing to do here."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BaseException:
-            pass
-    os._exit(status)
-
-
 #: part running
 def run(text, flags):
     """One piece of code, to its `done`."""
@@ -518,6 +365,7 @@ def run(text, flags):
     if is_child:
         leave_child(child_status(problem))
     if problem is not None:
+        part("errors")
         fail(problem)
     close_run()
 
@@ -527,27 +375,12 @@ def open_run():
     open_streams()
     if user_interrupt is not None:
         _signal.signal(_signal.SIGINT, user_interrupt)
+    if is_poller:
+        watch_signals()
     concluded.clear()
     status = b"ok"
     is_running, is_idle = True, False
     taken()
-
-
-def fail(problem):
-    """An error of the user's code, told as well as there is room for."""
-    global status
-    status = b"error"
-    try:
-        if "matplotlib.pyplot" in sys.modules:
-            part("figures")
-            show_figures(None)
-    except BaseException:
-        pass
-    part("errors")
-    try:
-        report(problem)
-    except BaseException:  # out of memory or of stack, or interrupted once more
-        event(b"error", {"name": type(problem).__name__, "message": "", "traceback": []})
 
 
 def quiet_trace():
@@ -579,23 +412,6 @@ def show_result(value):
 
 user_trace = None
 user_interrupt = None
-
-
-def child_status(problem):
-    if problem is None:
-        return 0
-    if isinstance(problem, SystemExit):
-        code = problem.code
-        if code is None or isinstance(code, int):
-            return (code or 0) & 255
-        print(code, file=sys.stderr)
-        return 1
-    try:
-        part("errors")
-        print("\n".join(explain(problem)[2]), file=sys.stderr)
-    except BaseException:
-        pass
-    return 1
 
 
 def close_run():
@@ -696,40 +512,58 @@ def add_lines(cache, name, text):
         pass
 
 
-#: part asking
-def ask_user(prompt, is_secret):
+#: part stubs
+# What is called from outside; what it does is compiled when it comes to that.
+
+
+def on_interrupt(_number, frame):
+    global interrupted_at
+    interrupted_at = monotonic()
+    part("interrupts")
+    interrupt(frame)
+
+
+def on_urge(_number, _frame):
+    pass
+
+
+def before_fork():
+    part("forks")
+    prepare_fork()
+
+
+def after_fork():
+    lock.release()
+
+
+def after_fork_child():
+    become_child()
+
+
+def flushed(function):
+    """A function that starts a program, which may print: what was printed before comes first."""
+
+    def start_program(*args, **kwargs):
+        before_program()
+        return function(*args, **kwargs)
+
+    start_program.__name__ = function.__name__
+    start_program.__doc__ = function.__doc__
+    start_program.__wrapped__ = function
+    return start_program
+
+
+def before_program():
     flush_streams()
-    if is_child or not may_ask:
-        raise EOFError("EOF when reading a line")
-    import select
-
-    with lock:
-        send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
-        while True:
-            if len(chunks) == 1 and chunks[0] is None:
-                wait_readable(select)
-            message = take()
-            if not message:
-                raise EOFError("EOF when reading a line")
-            words, payload = message
-            taken()
-            if words[0] == b"input":
-                return payload.decode("utf-8", "surrogateescape")
-            if words[0] == b"eof":
-                raise EOFError("EOF when reading a line")
-
-
-def wait_readable(select):
+    if current is not None:
+        mark()
     if pending:
         raise_pending()
-    select.select(FROM_GUEST, (), ())
-
-
-MAY_CUT.add(wait_readable.__code__)
 
 
 def input(prompt="", /):
     """Read a line from the client. EOFError when there is nobody to ask or no more to come."""
+    part("asking")
     return ask_user(str(prompt), False)
 
 
@@ -742,6 +576,12 @@ class Quitter:
 
     def __call__(self, code=None):
         raise SystemExit(code)
+
+
+def getpass(prompt="Password: ", stream=None, **_):
+    """Ask the client for a line that is not shown."""
+    part("asking")
+    return ask_user(str(prompt), True)
 
 
 #: part imports
@@ -839,6 +679,7 @@ def start():
     open_streams()
     os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork_child)
     _signal.signal(_signal.SIGINT, on_interrupt)
+    _signal.signal(_signal.SIGURG, on_urge)
     while True:
         try:
             serve()
@@ -860,6 +701,234 @@ def is_broken():
         return not stat.S_ISSOCK(os.fstat(3).st_mode)
     except OSError:
         return True
+
+
+#: part interrupts
+def interrupt(frame):
+    global pending, is_repeated
+    ours = frame is None or frame.f_code.co_filename == "<cell>"
+    was_repeated, is_repeated = is_repeated, False
+    if is_idle:
+        # The guest interrupts a run only when it has been read: without one, this is for the run that is over.
+        pending = not was_repeated and (len(chunks) > 1 or chunks[0] is not None)
+    elif async_task is not None and cancel_task():
+        pending = False
+    elif ours and frame.f_code not in MAY_CUT:
+        if not pending:
+            pending = True
+            try:
+                _thread.start_new_thread(repeat, ())
+            except RuntimeError:
+                pass
+    else:
+        pending = False
+        raise KeyboardInterrupt
+
+
+is_repeated = False
+
+
+def repeat():
+    """An interrupt that came in the midst of our own work comes again, until it meets the user's code."""
+    global is_repeated
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    while True:
+        sleep(0.001)
+        if not pending or is_idle:
+            return
+        is_repeated = True
+        os.kill(os.getpid(), _signal.SIGINT)
+
+
+def raise_pending():
+    global pending
+    if _thread.get_ident() == main_thread and not is_idle:
+        pending = False
+        raise KeyboardInterrupt
+
+
+#: part forks
+def prepare_fork():
+    global is_poller, is_polling
+    flush_streams()
+    if is_poller:  # since 3.12 a fork with threads about is worth a warning: not because of ours
+        is_poller = is_polling = False
+        tasks = count_tasks()
+        os.write(poll_pipe[1], STOP)
+        deadline = monotonic() + 2
+        while tasks and count_tasks() >= tasks and monotonic() < deadline:
+            sleep(0.0002)
+    lock.acquire()
+
+
+def count_tasks():
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
+
+
+def become_child():
+    global is_child, poll_pipe, lock, main_thread
+    is_child = True
+    if poll_pipe is not None:
+        other = _signal.set_wakeup_fd(-1)
+        if other not in (-1, poll_pipe[1]):
+            _signal.set_wakeup_fd(other)
+        for fd in poll_pipe:
+            os.close(fd)
+        poll_pipe = None
+    lock = _thread.RLock()
+    main_thread = _thread.get_ident()
+
+
+def leave_child(status):
+    """A fork of the user's that came back to us has nothing to do here."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+    os._exit(status)
+
+
+def child_status(problem):
+    if problem is None:
+        return 0
+    if isinstance(problem, SystemExit):
+        code = problem.code
+        if code is None or isinstance(code, int):
+            return (code or 0) & 255
+        print(code, file=sys.stderr)
+        return 1
+    try:
+        part("errors")
+        print("\n".join(explain(problem)[2]), file=sys.stderr)
+    except BaseException:
+        pass
+    return 1
+
+
+#: part asking
+def ask_user(prompt, is_secret):
+    flush_streams()
+    if is_child or not may_ask:
+        raise EOFError("EOF when reading a line")
+    import select
+
+    with lock:
+        send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
+        while True:
+            if len(chunks) == 1 and chunks[0] is None:
+                wait_readable(select)
+            message = take()
+            if not message:
+                raise EOFError("EOF when reading a line")
+            words, payload = message
+            taken()
+            if words[0] == b"input":
+                return payload.decode("utf-8", "surrogateescape")
+            if words[0] == b"eof":
+                raise EOFError("EOF when reading a line")
+
+
+def wait_readable(select):
+    if pending:
+        raise_pending()
+    select.select(FROM_GUEST, (), ())
+
+
+MAY_CUT.add(wait_readable.__code__)
+
+
+#: part polling
+# The thread that flushes also looks after interrupts. Where there are threads, Python may miss that a signal came and
+# block in the next call: then the signal's byte is in the pipe (signal.set_wakeup_fd), no handler has run, and a
+# signal that does nothing (SIGURG) gets the main thread out of its call.
+WAKE, STOP = b"\0", b"\xff"
+
+
+def start_polling():
+    global is_polling, poll_pipe, is_poller
+    if is_child:  # as a program's own: half a line waits for its end, so that children do not tear each other's
+        return
+    is_polling = True
+    if poll_pipe is None:
+        import fcntl
+
+        pipe = os.pipe()
+        poll_pipe = tuple([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in pipe])
+        for fd in pipe:
+            os.close(fd)
+        for fd in poll_pipe:
+            os.set_blocking(fd, False)
+    if is_poller:
+        os.write(poll_pipe[1], WAKE)
+        return
+    is_poller = True
+    try:
+        _thread.start_new_thread(poll, poll_pipe)
+    except RuntimeError:  # no thread to be had: write at once
+        is_poller = is_polling = False
+        current.flush()
+        return
+    watch_signals()
+
+
+def watch_signals():
+    if _thread.get_ident() == main_thread:
+        other = _signal.set_wakeup_fd(poll_pipe[1], warn_on_full_buffer=False)
+        if other not in (-1, poll_pipe[1]):  # an event loop of the user's has it
+            _signal.set_wakeup_fd(other)
+
+
+def poll(r, _w):
+    global is_polling
+    import select
+
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # they are to wake the main thread
+    idle = 0
+    while True:
+        if idle >= 5:
+            is_polling = False
+            flush_streams()
+        ready = select.select((r,), (), (), POLL_S if idle < 5 else None)[0]
+        said = os.read(r, 4096) if ready else b""
+        if STOP in said:
+            return
+        if _signal.SIGINT in said and monotonic() - interrupted_at > 0.05:
+            urge()
+        idle = 0 if is_running or WAKE in said else idle + 1
+        flush_streams()
+
+
+def urge():
+    for delay in (0.001, 0.005, 0.02, 0.1, 0.5):
+        since = interrupted_at
+        sleep(delay)
+        if interrupted_at != since or not is_running or is_child:
+            return
+        _signal.pthread_kill(main_thread, _signal.SIGURG)
+
+
+bytes_write = io.BufferedWriter.write
+
+
+class Bytes(io.BufferedWriter):
+    def write(self, b):
+        if current is not self:
+            switch(self)
+        n = bytes_write(self, b)
+        if is_quiet():
+            self.flush()
+        elif not is_polling:
+            poll_start()
+        if pending:
+            raise_pending()
+        return n
+
+
+MAY_CUT.add(Bytes.write.__code__)
 
 
 #: part json
@@ -1682,6 +1751,22 @@ FRAMES_MAX = 60
 library_home = os.path.dirname(os.__file__) + os.sep
 
 
+def fail(problem):
+    """An error of the user's code, told as well as there is room for."""
+    global status
+    status = b"error"
+    try:
+        if "matplotlib.pyplot" in sys.modules:
+            part("figures")
+            show_figures(None)
+    except BaseException:
+        pass
+    try:
+        report(problem)
+    except BaseException:  # out of memory or of stack, or interrupted once more
+        event(b"error", {"name": type(problem).__name__, "message": "", "traceback": []})
+
+
 def report(problem):
     name, message, lines = explain(problem)
     event(b"error", {"name": name, "message": message, "traceback": lines})
@@ -1939,10 +2024,6 @@ def after_linecache(module):
 
 
 def after_getpass(module):
-    def getpass(prompt="Password: ", stream=None, **_):
-        """Ask the client for a line that is not shown."""
-        return ask_user(str(prompt), True)
-
     module.getpass = module.unix_getpass = getpass
 
 
@@ -2763,6 +2844,7 @@ def ask(what, payload):
     if is_child:
         leave_child(1)
     if problem is not None:
+        part("errors")
         fail(problem)
     close_run()
 
