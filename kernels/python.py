@@ -979,6 +979,7 @@ def begin_with(payload):
     """cwd, environment and modules of a new context; also later, for an interpreter that waited for its user."""
     failed = {}
     preload = []
+    is_parked = False
     for line in payload.decode("utf-8", "surrogateescape").split("\n"):
         key, _, value = line.partition("=")
         value = unquote(value)
@@ -989,6 +990,8 @@ def begin_with(payload):
                 failed["cwd"] = str(e)
         elif key.startswith("env."):
             set_environment(key[4:], value)
+        elif key == "park":
+            is_parked = value == "1"
         elif key == "preload":
             preload += [name.strip() for name in value.split(",") if name.strip()]
     fresh_random()
@@ -1006,7 +1009,32 @@ def begin_with(payload):
     }
     if failed:
         about["failed"] = failed
+    if is_parked:
+        warm_up()
     event(b"ready", about)
+
+
+def warm_up():
+    """While it waits for its user: what a first run would pay for."""
+    import gc
+
+    for name in ("json", "display", "pretty", "errors", "interrupts", "polling", "forks", "hooks", "magic"):
+        part(name)
+    value, _ = execute("x = [1, 'a']\nx", "<warm>")
+    bundle(value)
+    pretty_text({"a": [list(range(50))]})
+    try:
+        execute("1/0", "<warm>")
+    except ZeroDivisionError as e:
+        json_text(explain(e))
+    user.pop("x", None)
+    sources.pop("<warm>", None)
+    cache = sys.modules.get("linecache")
+    if cache is not None:
+        cache.cache.pop("<warm>", None)
+    value = None
+    gc.collect()
+    gc.freeze()
 
 
 def unquote(text):

@@ -519,10 +519,14 @@ def test_begin_says_what_failed(start):
 
 
 def test_a_parked_interpreter_is_handed_over(start, tmp_path):
-    d = start(begin="preload=random,tempfile,json\n")
+    d = start(begin="park=1\npreload=random,tempfile,json\n")
+    assert d.late_output() == []
     d.tell("begin", f"cwd={tmp_path}\nenv.WHO=me\nenv.TZ=Asia%2FTokyo".encode())
     assert d.until(("ready",))[-1][1]["language"] == "python"
-    assert d.run("import os, time; os.environ['WHO'], os.getcwd(), time.strftime('%z')").value == f"('me', '{tmp_path}', '+0900')"
+    r = d.run("import os, time\nprint(os.environ['WHO'], os.getcwd(), time.strftime('%z'))\n_")
+    assert r.out == f"me {tmp_path} +0900\n" and r.error["name"] == "NameError"
+    assert "Cell In[1]" in r.error["traceback"][1]
+    assert d.run("sorted(n for n in globals() if not n.startswith('__'))").value == "['os', 'time']"
 
 
 def test_random_state_is_not_shared(start):
