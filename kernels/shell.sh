@@ -193,6 +193,16 @@ __cell_on_error() {
 	builtin : # now bash notices
 }
 
+# bash takes no notice of an interrupt when the command that it waits for ends in another way; of a trap it does. From here
+# it is interrupted once more, with no command to wait for.
+__cell_on_interrupt() {
+	exec {__cell_stderr}>&2 2>/dev/null # bash ends the line when it is interrupted
+	__cell_int=
+	builtin trap - INT
+	builtin kill -INT $$
+	builtin : # now bash notices
+}
+
 # The shell ends while code runs.
 __cell_on_exit() {
 	[[ $BASHPID == "$$" && $__cell_is_running ]] || return
@@ -302,8 +312,8 @@ __cell_begin_run() { # flags
 	[[ $__cell_trap == *__cell_on_error* ]] && first+='__cell_give_back; '
 	__cell_get_trap EXIT
 	[[ $__cell_trap ]] || builtin trap '__cell_on_exit $?' EXIT
-	# As one command: what ends one line (an unset variable under `set -u`, a division by zero) ends them all, as in a
-	# script. But not where a line changes how the next is read. Nothing is put on a line of its own, so that lines keep
+	# As one command: what ends one line (an unset variable under `set -u`, a division by zero) ends them all, and
+	# nothing runs of code that cannot be read. But not where a line changes how the next is read. Lines keep
 	# their numbers.
 	__cell_text="$first${__cell_flags:+set -$__cell_flags; }$__cell_source"
 	if [[ ! $__cell_source =~ alias|extglob|posix|(^|$'\n')[[:space:]]*(set|shopt)[[:space:]]+-[a-z]*[vn] ]]; then
@@ -343,7 +353,11 @@ __cell_turn() {
 		begin) __cell_begin ;;
 		esac
 	done
-	if [[ $__cell_int ]]; then builtin eval "$__cell_int"; else builtin trap - INT; fi
+	if [[ $__cell_int && $__cell_int != *__cell_on_interrupt* ]]; then
+		builtin eval "$__cell_int"
+	else
+		builtin trap __cell_on_interrupt INT
+	fi
 	PROMPT_COMMAND=$__cell_prompt
 	return "$__cell_status"
 }

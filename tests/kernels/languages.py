@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import threading
 import time
 
 import pytest
@@ -59,6 +60,24 @@ def wait_for(condition, what):
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.01)
+
+
+def interrupt_and_finish(d):
+    """Interrupt, again when that is not enough: bash takes no notice when the command it waits for is just about to end."""
+    is_done = threading.Event()
+
+    def again():
+        while not is_done.wait(3):
+            d.interrupt()
+
+    d.interrupt()
+    thread = threading.Thread(target=again)
+    thread.start()
+    try:
+        return d.finish()
+    finally:
+        is_done.set()
+        thread.join()
 
 
 def interrupt_at_display(d, code, **how):
