@@ -63,7 +63,8 @@ def wait_for(condition, what):
 
 
 def interrupt_and_finish(d):
-    """Interrupt, again when that is not enough: bash takes no notice when the command it waits for is just about to end."""
+    """Interrupt, again when that is not enough: bash takes no notice when the command it waits for is just about to end, and a
+    program that is just being started may not get it."""
     is_done = threading.Event()
 
     def again():
@@ -84,5 +85,4 @@ def interrupt_at_display(d, code, **how):
     """Start code that displays something and then goes on for ever, interrupt it there, and give its result."""
     d.start(code, **how)
     d.until(("display",))
-    d.interrupt()
-    return d.finish()
+    return interrupt_and_finish(d)
