@@ -350,10 +350,11 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	c->is_leased = true;
 	favoured = c;
 	favoured_ms = now_ms();
+	c->is_kept = rq->head.flags & LAUNCHER_KEEP;
 	c->control_fd = control_fd;
 	drop(&c->born.lease_fd);
 	/* files of the client's must be free when its cell is gone; and of fds there is an end */
-	if (rq->workspace_fd >= 0 || n_cells > MANY_CELLS)
+	if (rq->workspace_fd >= 0 || c->is_kept || n_cells > MANY_CELLS)
 		drop(&c->born.mnt_fd);
 	watch(c, c->control_fd, FROM_CONTROL);
 	if (c->is_ready)
@@ -361,10 +362,32 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	return true;
 }
 
+/* Cells of this kind from now on; they are made when nobody waits. */
+static void fill(const struct launcher_request *rq, int control_fd)
+{
+	struct launcher_reply r = {.answer = LAUNCHER_DONE};
+	struct failure f = {0};
+
+	if (!park_serves(rq))
+		dismiss_parked(0);
+	if (park_pin(rq, rq->head.slot)) {
+		answer(control_fd, &r);
+	} else {
+		(void)fail_with(&f, LAUNCHER_STEP_REQUEST, EOPNOTSUPP,
+			"cells of this kind cannot be made ahead", NULL);
+		answer_failure(control_fd, &f);
+	}
+	close(control_fd);
+}
+
 static void create(const struct launcher_request *rq, int control_fd)
 {
 	struct failure f = {0};
 
+	if (rq->head.flags & LAUNCHER_FILL) {
+		fill(rq, control_fd);
+		return;
+	}
 	if (park_learn(rq))
 		dismiss_parked(0);
 	if (park_serves(rq)) {
@@ -638,7 +661,7 @@ static int patience_ms(void)
 		return FAVOUR_MS;
 	if (n_dying || net_is_to_sweep())
 		return PATIENCE_MS;
-	return n_parked > 1 ? CALM_MS : -1;
+	return n_parked > park_least() ? CALM_MS : -1;
 }
 
 static void after_patience(int waited_ms)
@@ -649,7 +672,7 @@ static void after_patience(int waited_ms)
 		net_sweep();
 	if (waited_ms == CALM_MS) {
 		park_calm();
-		dismiss_parked(1);
+		dismiss_parked(park_least());
 	}
 }
 
