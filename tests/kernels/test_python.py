@@ -411,6 +411,23 @@ def test_a_fork_is_no_reason_for_a_warning(start):
             assert r.err == "" and r.status == "ok"
 
 
+def test_a_thread_may_fork_between_runs(d):
+    d.run("import threading, os, time\ndef work():\n    time.sleep(0.05)\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)\n    print('forked', flush=True)\nthreading.Thread(target=work).start()")
+    assert wait_for_output(d) == [("stdout", b"forked\n")]
+    assert d.run("'alive'").value == "'alive'"
+
+
+def test_a_thread_may_show_things_while_input_waits(d):
+    d.run("import threading, time, sys\ndef work():\n    display('one'); print('two', flush=True); print('three', file=sys.stderr, flush=True)\n")
+    d.start("t = threading.Timer(0.05, work); t.start()\ninput()", "i")
+    d.until(("input",))
+    events = []
+    wait_for(lambda: d.drain(events) and {k for k, _ in events} == {"stdout", "stderr"} or {k for k, _ in events} == {"stdout", "stderr"}, "output")
+    d.tell("input", b"answer")
+    r = d.finish()
+    assert r.value == "'answer'" and len(r.displays) == 1
+
+
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(d, how):
     code = f"import multiprocessing, math\nwith multiprocessing.get_context('{how}').Pool(2) as pool:\n    got = pool.map(math.factorial, range(5))\ngot"
