@@ -63,6 +63,7 @@ is_running = False  # a run is under way
 is_child = False  # after a fork: the control socket is the parent's
 is_idle = True
 may_ask = False  # input() has somebody to ask
+is_asking = False  # and does: what comes from the guest is the answer
 pending = False  # an interrupt that waits for the user's code to go on
 count = 0
 async_task = None  # of a run with await at its top level
@@ -234,7 +235,7 @@ def switch(stream):
 
 def mark():
     """Has the guest take in all that was written and sent so far."""
-    if is_running and not is_child and lock.acquire(False):
+    if is_running and not is_child and not is_asking and lock.acquire(False):
         try:
             send(b"mark")
             is_answered = False
@@ -249,6 +250,8 @@ def mark():
 def is_quiet():
     """Whether this line may be written at once."""
     global burst, burst_from
+    if is_child:
+        return True
     now = monotonic()
     if now - burst_from > TICK_S:
         burst_from, burst = now, 0
@@ -291,7 +294,7 @@ class Text(io.TextIOWrapper):
         if current is not self:
             switch(self)
         n = text_write(self, s)
-        if s[-1:] == "\n" and is_quiet():
+        if burst < BURST and s[-1:] == "\n" and is_quiet():
             self.flush()
         elif not is_polling:
             poll_start()
@@ -532,10 +535,6 @@ def before_fork():
     prepare_fork()
 
 
-def after_fork():
-    lock.release()
-
-
 def after_fork_child():
     become_child()
 
@@ -677,7 +676,7 @@ def start():
         if hasattr(os, name):
             setattr(os, name, flushed(getattr(os, name)))
     open_streams()
-    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork_child)
+    os.register_at_fork(before=before_fork, after_in_child=after_fork_child)
     _signal.signal(_signal.SIGINT, on_interrupt)
     _signal.signal(_signal.SIGURG, on_urge)
     while True:
@@ -758,7 +757,6 @@ def prepare_fork():
         deadline = monotonic() + 2
         while tasks and count_tasks() >= tasks and monotonic() < deadline:
             sleep(0.0002)
-    lock.acquire()
 
 
 def count_tasks():
@@ -769,8 +767,9 @@ def count_tasks():
 
 
 def become_child():
-    global is_child, poll_pipe, lock, main_thread
+    global is_child, poll_pipe, lock, main_thread, burst
     is_child = True
+    burst = 0
     if poll_pipe is not None:
         other = _signal.set_wakeup_fd(-1)
         if other not in (-1, poll_pipe[1]):
@@ -811,12 +810,15 @@ def child_status(problem):
 
 #: part asking
 def ask_user(prompt, is_secret):
+    global is_asking
     flush_streams()
-    if is_child or not may_ask:
+    if is_child or not may_ask or is_asking:
         raise EOFError("EOF when reading a line")
     import select
 
-    with lock:
+    with lock:  # nobody waits for the answer to a mark
+        is_asking = True
+    try:
         send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
         while True:
             if len(chunks) == 1 and chunks[0] is None:
@@ -830,6 +832,8 @@ def ask_user(prompt, is_secret):
                 return payload.decode("utf-8", "surrogateescape")
             if words[0] == b"eof":
                 raise EOFError("EOF when reading a line")
+    finally:
+        is_asking = False
 
 
 def wait_readable(select):
@@ -883,7 +887,7 @@ def watch_signals():
 
 
 def poll(r, _w):
-    global is_polling
+    global is_polling, burst
     import select
 
     _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # they are to wake the main thread
@@ -899,6 +903,7 @@ def poll(r, _w):
         if _signal.SIGINT in said and monotonic() - interrupted_at > 0.05:
             urge()
         idle = 0 if is_running or WAKE in said else idle + 1
+        burst = 0
         flush_streams()
 
 
@@ -919,7 +924,7 @@ class Bytes(io.BufferedWriter):
         if current is not self:
             switch(self)
         n = bytes_write(self, b)
-        if is_quiet():
+        if burst < BURST and is_quiet():
             self.flush()
         elif not is_polling:
             poll_start()

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -297,8 +296,9 @@ def test_chained_errors(d):
     assert "ZeroDivisionError" not in text
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups and notes came with 3.11")
 def test_groups_and_notes(d):
+    if tuple(map(int, d.ready["version"].split(".")))[:2] < (3, 11):
+        pytest.skip("exception groups and notes came with 3.11")
     text = traceback_of(d, "e = ValueError('inner'); e.add_note('a note')\nraise ExceptionGroup('some', [e, TypeError('t')])")
     assert "ExceptionGroup: some (2 sub-exceptions)" in text and "| a note" in text and "TypeError: t" in text
 
@@ -409,6 +409,23 @@ def test_a_fork_is_no_reason_for_a_warning(start):
             d.run("print('starts the thread that flushes', end='')")
             r = d.run("import os, sys\nprint('x', end='')\npid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0);")
             assert r.err == "" and r.status == "ok"
+
+
+def test_a_thread_may_fork_between_runs(d):
+    d.run("import threading, os, time\ndef work():\n    time.sleep(0.05)\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)\n    print('forked', flush=True)\nthreading.Thread(target=work).start()")
+    assert wait_for_output(d) == [("stdout", b"forked\n")]
+    assert d.run("'alive'").value == "'alive'"
+
+
+def test_a_thread_may_show_things_while_input_waits(d):
+    d.run("import threading, time, sys\ndef work():\n    display('one'); print('two', flush=True); print('three', file=sys.stderr, flush=True)\n")
+    d.start("t = threading.Timer(0.05, work); t.start()\ninput()", "i")
+    d.until(("input",))
+    events = []
+    wait_for(lambda: d.drain(events) and {k for k, _ in events} == {"stdout", "stderr"} or {k for k, _ in events} == {"stdout", "stderr"}, "output")
+    d.tell("input", b"answer")
+    r = d.finish()
+    assert r.value == "'answer'" and len(r.displays) == 1
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
