@@ -23,7 +23,8 @@ extern "C" {
 struct cell;
 struct cell_exec;
 
-#define CELL_EXEC_ID_MAX 64 /* bytes, with the NUL */
+#define CELL_EXEC_ID_MAX    64	/* bytes, with the NUL */
+#define CELL_EXEC_LABEL_MAX 128 /* likewise */
 
 enum cell_exec_flags {
 	CELL_EXEC_STDIN = 1 << 0,   /* the command reads what cell_exec_write() sends; otherwise
@@ -57,6 +58,8 @@ struct cell_exec_opts {
 	size_t max_output;	 /* cell_run: bytes collected per stream; 0: 1 MiB */
 	bool no_wait;		 /* cell_exec_start: do not wait for the guest's word that it runs;
 				    a failure to start comes from cell_exec_next */
+	const char *label;	 /* kept with the command and shown by cell_ps(): whose it is, which
+				    request began it; printable ASCII, need not be unique */
 };
 
 struct cell_usage {
@@ -173,6 +176,7 @@ struct cell_exec_info {
 	struct cell_exit exit;		 /* when not RUNNING */
 	uint64_t out_bytes, err_bytes;	 /* written so far */
 	uint64_t out_oldest, err_oldest; /* oldest offset still kept */
+	const char *label;		 /* "" without one */
 };
 typedef int (*cell_exec_info_fn)(const struct cell_exec_info *info, void *user);
 /* Calls fn for each; a non-zero return stops and is returned. */

@@ -53,6 +53,7 @@ static void add_json(json_t *list, const struct cell *c, const struct cell_exec_
 	json_object_set_new(o, "stderr_bytes", json_integer((json_int_t)info->err_bytes));
 	json_object_set_new(o, "stdout_oldest", json_integer((json_int_t)info->out_oldest));
 	json_object_set_new(o, "stderr_oldest", json_integer((json_int_t)info->err_oldest));
+	json_object_set_new(o, "label", *info->label ? json_string(info->label) : json_null());
 	json_array_append_new(list, o);
 }
 

@@ -83,6 +83,8 @@ static int put_rest(const struct cell *c, const struct cell_exec_opts *o, bool i
 	if (r == 0)
 		r = wire_put_str(b, WIRE_T_ID, o->id);
 	if (r == 0)
+		r = wire_put_str(b, WIRE_T_LABEL, o->label);
+	if (r == 0)
 		r = wire_put_u64(b, WIRE_T_FLAGS,
 			(o->flags & ~(uint32_t)CELL_EXEC_SOLE) | (is_quiet ? WIRE_EXEC_QUIET : 0u));
 	if (r == 0 && timeout_ms)
@@ -107,6 +109,9 @@ int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_qu
 	if (o->id && strlen(o->id) >= CELL_EXEC_ID_MAX)
 		return cell_fail(err, CELL_EINVAL, EINVAL,
 			"run a command: id '%.64s...' is too long", o->id);
+	if (o->label && strlen(o->label) >= CELL_EXEC_LABEL_MAX)
+		return cell_fail(err, CELL_EINVAL, EINVAL,
+			"run a command: label '%.64s...' is too long", o->label);
 	if (o->user && !cell_supports(c, CELL_CAP_USER)) {
 		int r = cell_fail(err, CELL_ENOTSUP, 0,
 			"run a command as user '%.64s': commands of this cell have one user",

@@ -56,6 +56,7 @@ static int on_ps(const struct link_event *ev, void *user)
 	const struct ps_call *call = user;
 	auto_free char *id = string_of(ev, WIRE_T_ID);
 	auto_free char *command = string_of(ev, WIRE_T_COMMAND);
+	auto_free char *label = string_of(ev, WIRE_T_LABEL);
 	const struct cell_exec_info info = {
 		.id = id ? id : "",
 		.command = command ? command : "",
@@ -80,6 +81,7 @@ static int on_ps(const struct link_event *ev, void *user)
 		.err_bytes = number_of(ev, WIRE_T_ERR_OFFSET),
 		.out_oldest = number_of(ev, WIRE_T_OUT_OLDEST),
 		.err_oldest = number_of(ev, WIRE_T_ERR_OLDEST),
+		.label = label ? label : "",
 	};
 
 	return call->fn(&info, call->user);

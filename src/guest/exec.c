@@ -68,6 +68,7 @@ struct order {
 	struct user user;
 	char *id;
 	char *cwd;
+	char *label;
 	uint64_t flags, timeout_ms, grace_ms, keep, window;
 	uint16_t rows, cols;
 	int cwd_fd;
@@ -79,13 +80,14 @@ static void order_done(struct order *o)
 	strings_done(&o->env);
 	free(o->id);
 	free(o->cwd);
+	free(o->label);
 	if (o->cwd_fd >= 0)
 		close(o->cwd_fd);
 }
 
 static const uint16_t known_tags[] = {WIRE_T_ARG, WIRE_T_SHELL, WIRE_T_ENV, WIRE_T_CWD, WIRE_T_USER,
 	WIRE_T_ID, WIRE_T_FLAGS, WIRE_T_TIMEOUT_MS, WIRE_T_GRACE_MS, WIRE_T_KEEP, WIRE_T_ROWS,
-	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET};
+	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET, WIRE_T_LABEL};
 
 static int check_tags(const struct request *rq, const char *what, struct cell_error *err)
 {
@@ -208,6 +210,16 @@ static int check_id(const char *id, struct cell_error *err)
 	return 0;
 }
 
+static int check_label(const char *label, struct cell_error *err)
+{
+	for (const char *p = label; *p; p++) {
+		if (*p < ' ' || *p > '~')
+			return cell_fail(err, CELL_EINVAL, EINVAL,
+				"exec: a label may have only printable ASCII characters");
+	}
+	return 0;
+}
+
 /* A field that may be absent, but not malformed: nobody is to run as another user because a name was too long. */
 static int read_optional(const struct request *rq, unsigned tag, const char *what, size_t max,
 	char **ret, struct cell_error *err)
@@ -257,11 +269,16 @@ static int read_order(const struct request *rq, struct order *o, struct cell_err
 	if (r == 0)
 		r = read_optional(rq, WIRE_T_ID, "id", CELL_EXEC_ID_MAX - 1, &o->id, err);
 	if (r == 0)
+		r = read_optional(rq, WIRE_T_LABEL, "label", CELL_EXEC_LABEL_MAX - 1, &o->label,
+			err);
+	if (r == 0)
 		r = read_optional(rq, WIRE_T_USER, "user", 64, &user, err);
 	if (r == 0)
 		r = user_resolve(user, &o->user, err);
 	if (r == 0 && o->id && *o->id)
 		r = check_id(o->id, err);
+	if (r == 0 && o->label)
+		r = check_label(o->label, err);
 	if (r == 0)
 		r = open_cwd(o, err);
 	if (r == 0 && complete_env(o) < 0)
@@ -288,6 +305,7 @@ static void describe(struct job *j, const struct order *o)
 			(void)snprintf(j->id, sizeof j->id, "e%u", ++counter);
 		} while (job_find(j->id) != j);
 	}
+	(void)snprintf(j->label, sizeof j->label, "%s", o->label ? o->label : "");
 	struct timespec t;
 	(void)clock_gettime(CLOCK_REALTIME, &t);
 	j->started_unix_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;

@@ -129,7 +129,8 @@ struct job {
 	struct job *next;
 	char id[CELL_EXEC_ID_MAX];
 	char command[200];
-	uint32_t number; /* names it in a keeper's report */
+	char label[CELL_EXEC_LABEL_MAX]; /* what the client calls it, besides its id */
+	uint32_t number;		 /* names it in a keeper's report */
 	bool is_worker;
 	bool is_tty;
 	bool is_durable; /* what no holding reader has taken stays */

@@ -67,6 +67,7 @@ static int op_ps(struct stream *s, const struct request *rq, struct cell_error *
 			continue;
 		(void)wire_put_str(&b, WIRE_T_ID, j->id);
 		(void)wire_put_str(&b, WIRE_T_COMMAND, j->command);
+		(void)wire_put_str(&b, WIRE_T_LABEL, j->label);
 		(void)wire_put_u64(&b, WIRE_T_STATE, state_of(j));
 		(void)wire_put_u64(&b, WIRE_T_PID, (uint64_t)leader_of(j));
 		(void)wire_put_u64(&b, WIRE_T_FLAGS, j->is_tty ? CELL_EXEC_TTY : 0);

@@ -70,10 +70,14 @@ static bool index_fields(const struct upstream *u, struct http_field *ret)
 
 static int64_t length_of(const struct upstream *u)
 {
-	if (u->is_head || (u->parser.flags & F_CONTENT_LENGTH))
-		return u->parser.flags & F_CONTENT_LENGTH ? (int64_t)u->parser.content_length
-							  : UPSTREAM_CLOSE;
-	return UPSTREAM_CLOSE;
+	return u->parser.flags & F_CONTENT_LENGTH ? (int64_t)u->parser.content_length
+						  : UPSTREAM_CLOSE;
+}
+
+/* Ends with its head whatever that says (RFC 9112, 6.3). What some programs send behind it all the same is not the answer's. */
+static bool is_bodiless(const struct upstream *u)
+{
+	return u->is_head || u->parser.status_code == 204 || u->parser.status_code == 304;
 }
 
 static int on_head(llhttp_t *p)
@@ -95,7 +99,7 @@ static int on_head(llhttp_t *p)
 	u->error = 0;
 	if (p->status_code == 101)
 		return 2; /* what follows is no HTTP any more */
-	return u->is_head ? 1 : 0;
+	return is_bodiless(u) ? 1 : 0;
 }
 
 static int on_body(llhttp_t *p, const char *at, size_t n)

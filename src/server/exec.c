@@ -406,6 +406,7 @@ int exec_start(struct session *s, struct seat *seat, const struct exec_order *or
 	}
 	e->meta = json_incref(order->meta);
 	opts.id = e->id;
+	opts.label = meta_text(e, "request_id"); /* found again in the guest's own record */
 	opts.flags |= CELL_EXEC_DURABLE;
 	opts.keep_bytes = KEEP_BYTES;
 	opts.no_wait = true;

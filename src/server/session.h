@@ -163,16 +163,3 @@ void session_let_go(struct server *srv);
 struct cell_config;
 int session_spec(struct server *srv, json_t *asked, const char *name, bool is_admin,
 	struct cell_config **ret, struct cell_error *err);
-/* For session_recover.c. */
-struct session *session_new(struct server *srv, const char *id);
-int session_insert(struct session *s); /* -ENOMEM */
-void session_forget(struct session *s);
-void session_take_out(struct session *s); /* of the table; its reference goes */
-void session_make(struct session *s);
-int session_seat(struct session *s, struct cell *cell, struct cell_error *err);
-int session_fresh_seat_of(struct session *s, struct cell *cell, struct seat **ret,
-	struct cell_error *err);
-void session_made(struct session *s,
-	enum session_state state); /* no longer `creating`: saved, and who waits is told */
-/* Its cell is gone: what is left of it goes, too. */
-void session_lose(struct session *s, const struct cell_error *why);

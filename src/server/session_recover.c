@@ -21,7 +21,7 @@
 #include "server/schedule.h"
 #include "server/seat.h"
 #include "server/server.h"
-#include "server/session.h"
+#include "server/session_parts.h"
 
 #define RECOVER_MS 5000
 

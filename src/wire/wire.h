@@ -145,6 +145,7 @@ enum wire_tag {
 	WIRE_T_STARTED, /* unix ms */
 	WIRE_T_COMMAND,
 	WIRE_T_GRACE_MS, /* between TERM and KILL at the deadline */
+	WIRE_T_LABEL,	 /* the client's own words about a command; PS gives them back */
 
 	WIRE_T_PATH = 96,
 	WIRE_T_TARGET,

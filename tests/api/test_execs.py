@@ -2,6 +2,7 @@
 """Commands: waited for, streamed, in the background, written to, signalled, resumed from any offset."""
 
 import base64
+import json
 import threading
 import time
 
@@ -182,6 +183,19 @@ def test_request_ids_are_found_again(client):
     records = client.get("/v1/audit", request_id="mine-123").lines
     assert [r["kind"] for r in records] == ["intent", "result"]
     assert all(r["action"] == "exec.start" and r["exec"] == a.json["id"] for r in records)
+
+
+def test_request_ids_are_found_again_in_the_guests_record(server):
+    """Also by somebody who has only the cell, and no server."""
+    s = server.client().session()
+    a = s.post("/exec", {"command": "sleep 300", "background": True}, headers={"X-Request-Id": "mine-456"})
+    b = s.post("/exec", {"command": "true"})
+    server.kill()
+    kept = {c["id"]: c["label"] for c in json.loads(server.cell("--json", "ps", "--all", s.id).stdout)["commands"]}
+    server.start()
+    assert kept[a.json["id"]] == "mine-456"
+    assert kept[b.json["id"]] == b.headers["X-Request-Id"]
+
 
 
 @pytest.mark.parametrize("count", [200])

@@ -34,6 +34,12 @@ def serve(s):
         say(b"NOT HTTP AT ALL\r\n\r\n"); return
     if target == "/both":
         say(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"); return
+    if target in ("/204", "/304"):
+        say(b"HTTP/1.1 " + target[1:].encode() + b" Odd\r\nContent-Length: 3\r\nX-A: b\r\n\r\nabc"); return
+    if target == "/204chunked":
+        say(b"HTTP/1.1 204 Odd\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nabc\r\n0\r\n\r\n"); return
+    if target == "/body":
+        say(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-A: b\r\n\r\nabc"); return
     if target == "/short":
         say(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"); return
     if target == "/closed":
@@ -116,6 +122,19 @@ def test_every_method_arrives_with_path_and_query_as_sent(busy, method):
     assert a.status == 200, a
     assert a.json["line"] == f"{method} /a%2Fb//c;x=1/%7Euser?q=1&q=%20+%26 HTTP/1.1"
     assert a.json["length"] == (4 if method in ("POST", "PUT", "PATCH") else 0)
+
+
+@pytest.mark.parametrize(("method", "path", "status", "body"), [
+    ("GET", "/204", 204, b""), ("GET", "/204chunked", 204, b""), ("GET", "/304", 304, b""), ("HEAD", "/body", 200, b""),
+    ("GET", "/body", 200, b"abc")])
+def test_a_body_where_none_can_be_is_left_out(busy, method, path, status, body):
+    """Programs do send one. The answer is whole without it, and the client's connection goes on."""
+    connection = busy.client.connect()
+    for _ in range(2):
+        connection.request(method, f"{busy.path}/ports/8080{path}", headers=busy.client.headers())
+        a = connection.getresponse()
+        assert (a.status, a.read(), a.headers["X-A"], a.will_close) == (status, body, "b", False)
+    connection.close()
 
 
 def test_head_has_the_length_and_no_body(busy):

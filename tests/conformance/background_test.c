@@ -375,3 +375,42 @@ TEST_NEEDS(a_start_nobody_waited_for_tells_its_failure_later, 0)
 	FAILS(EXISTS, cell_exec_next(y, 10000, &e, &E));
 	OK(cell_exec_kill(x, &E));
 }
+
+static int note_label(const struct cell_exec_info *info, void *user)
+{
+	if (strcmp(info->id, "labelled") == 0 || strcmp(info->id, "plain") == 0)
+		(void)snprintf(((char(*)[CELL_EXEC_LABEL_MAX])user)[*info->id == 'p'],
+			CELL_EXEC_LABEL_MAX, "%s", info->label);
+	return 0;
+}
+
+TEST_NEEDS(a_label_is_kept_with_its_command, NEEDS(BACKGROUND))
+{
+	auto_cell struct cell *c = open_cell(s);
+	char longest[CELL_EXEC_LABEL_MAX + 1] = "", found[2][CELL_EXEC_LABEL_MAX] = {"?", "?"};
+	auto_exec struct cell_exec *x = NULL;
+	struct cell_exec_opts o = {.argv = ARGV("./probe", "nap", "0"),
+		.id = "labelled",
+		.label = "req-7 of ~someone",
+		.flags = CELL_EXEC_DETACH};
+
+	OK(cell_exec_start(c, &o, &x, &E));
+	start_detached(c, ARGV("./probe", "nap", "0"), "plain", 0);
+	OK(cell_ps(c, note_label, found, &E));
+	ASSERT_STR(found[0], "req-7 of ~someone");
+	ASSERT_STR(found[1], "");
+	WAIT_FOR(has_ended(c, "labelled")); /* and after its end */
+	OK(cell_ps(c, note_label, found, &E));
+	ASSERT_STR(found[0], "req-7 of ~someone");
+
+	cell_exec_free(x);
+	x = NULL;
+	o.id = NULL;
+	o.label = "two\nlines";
+	FAILS(INVALID, cell_exec_start(c, &o, &x, &E));
+	memset(longest, 'l', CELL_EXEC_LABEL_MAX);
+	o.label = longest;
+	FAILS(INVALID, cell_exec_start(c, &o, &x, &E));
+	longest[CELL_EXEC_LABEL_MAX - 1] = '\0';
+	OK(cell_exec_start(c, &o, &x, &E));
+}

@@ -425,7 +425,7 @@ static int note_exec(const struct cell_exec_info *info, void *user)
 	if (strcmp(info->id, w->id) != 0)
 		return 0;
 	*w->ret = *info;
-	w->ret->id = w->ret->command = "";
+	w->ret->id = w->ret->command = w->ret->label = "";
 	w->is_found = true;
 	return 0;
 }

@@ -109,6 +109,29 @@ TEST(head_has_no_body)
 	ASSERT_STR(seen, "200 Content-Length=9;(9)");
 }
 
+/* Some programs send one all the same: it is not the answer's. */
+TEST(answers_that_cannot_have_a_body_have_none)
+{
+	static const char *const texts[] = {"HTTP/1.1 204 No\r\nContent-Length: 3\r\n\r\n", "abc",
+		"HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n0\r\n\r\n",
+		"HTTP/1.1 304 Same\r\nContent-Length: 3\r\n\r\n", "abc",
+		"HTTP/1.1 304 Same\r\n\r\n", "abc"};
+	char text[200];
+	size_t used;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2)
+		for (size_t step = 1; step < 2000; step *= 1000) {
+			(void)snprintf(text, sizeof text, "%s%s", texts[i], texts[i + 1]);
+			ASSERT_EQ(feed(text, step, false, &used), 0);
+			ASSERT_EQ(used, strlen(texts[i]));
+			ASSERT(!strstr(seen, "abc"));
+		}
+	ASSERT_EQ(feed("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 1000, true, &used), 0);
+	ASSERT_STR(seen, "200 Content-Length=3;(3)");
+	ASSERT_EQ(feed("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 1000, false, &used), 0);
+	ASSERT_STR(seen, "200 Content-Length=3;(3)abc"); /* the control */
+}
+
 TEST(what_is_ambiguous_or_cut_short_is_refused)
 {
 	static const char *const bad[] = {"", "HTTP/1.1 200", "nonsense\r\n\r\n",

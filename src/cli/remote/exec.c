@@ -605,7 +605,8 @@ int remote_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_erro
 			.out_bytes = (uint64_t)remote_int(o, "stdout_bytes"),
 			.err_bytes = (uint64_t)remote_int(o, "stderr_bytes"),
 			.out_oldest = (uint64_t)remote_int(o, "stdout_oldest"),
-			.err_oldest = (uint64_t)remote_int(o, "stderr_oldest")};
+			.err_oldest = (uint64_t)remote_int(o, "stderr_oldest"),
+			.label = remote_text(o, "request_id")};
 		r = fn(&info, user);
 		if (r)
 			break;
