@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cell top: what each cell takes now, again and again. Sessions of a server on this machine are cells like any other. */
+/* cell top: what each cell takes now, again and again; here, where sessions of a server are cells like any other, or of a server. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cellinfo.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/memory.h"
 #include "cli/output.h"
@@ -86,12 +87,12 @@ static void compare(struct sample *now, const struct samples *before)
 /* A cell that goes away while it is looked at is left out. */
 static int look(struct samples *ret, const struct samples *before, struct cell_error *err)
 {
-	int r = cell_list(note_cell, ret, err);
+	int r = cells->list(note_cell, ret, err);
 
 	for (size_t i = 0; i < ret->n; i++) {
 		auto_(cli_cell_close) struct cell *c = NULL;
 		if (cli_cell_open(ret->list[i].name, &c, NULL) == 0)
-			(void)cell_platform(c, take, &ret->list[i], NULL);
+			(void)cells->platform(c, take, &ret->list[i], NULL);
 		compare(&ret->list[i], before);
 	}
 	return r;
@@ -248,14 +249,14 @@ const struct cli_verb cli_verb_top = {
 	.summary = "show what each cell takes now",
 	.about = "Shows CPU, memory, processes and commands of every named cell of this user, "
 		 "sessions of a server on this machine among "
-		 "them, the busiest first, until it is interrupted. CPU% is of one CPU, since the "
-		 "look before; what a back end "
+		 "them, the busiest first, until it is interrupted. With --server those of your "
+		 "tenant; looking does not keep them from ending when idle. CPU% is of one CPU, "
+		 "since the look before; what a back end "
 		 "without a pid namespace of its own cannot tell is '-'.",
 	.examples = "cell top\n"
 		    "cell top --once\n"
 		    "cell top --json",
 	.groups = {options},
 	.head = CLI_NO_COMMAND,
-	.is_here = true,
 	.run = top,
 };

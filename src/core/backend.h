@@ -24,6 +24,7 @@ struct cell_probe {
 	bool is_hasty; /* who asks will make a cell at once: need not be tried out before */
 	bool is_usable;
 	bool is_thorough; /* somebody wants to know, no cell waits for it: it may take a little */
+	int broken; /* not usable because trying it out went wrong: the errno. It may go well another time */
 	char reason[240]; /* when not usable: why, and what would help */
 	char fix[240];
 	cell_caps caps;
@@ -89,6 +90,8 @@ void cell_probe_hastily(const struct cell_backend *const *chain, struct cell_pro
 void cell_probe_lack(struct cell_probe *p, enum cell_cap cap, const char *reason, const char *fix);
 /* The whole back end is not. */
 void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix);
+/* Whether it is could not be found out, since something broke (errno `why`) meanwhile. */
+void cell_probe_break(struct cell_probe *p, int why, const char *reason, const char *fix);
 
 /* For back ends: the cell they are called for. */
 void *cell_state(struct cell *c);

@@ -188,6 +188,17 @@ int cell_contract_check(const struct cell_spec *spec, const struct cell_needs *n
 
 typedef void (*probe_fn)(const struct cell_backend *const *chain, struct cell_probe *p);
 
+/* The probe broke, which says nothing about the machine: no lack, and worth another try. */
+static int fail_broken(const char *name, const struct cell_probe *probe, struct cell_error *err)
+{
+	(void)cell_fail(err, CELL_EBACKEND, 0, "find out whether back end '%s' is usable here: %s",
+		name, probe->reason);
+	if (err)
+		err->sys_errno = probe->broken;
+	set_backend(err, probe);
+	return cell_error_hint(err, -probe->broken, "%s", probe->fix);
+}
+
 /* The one with the most strength; ties go to the one named first in the build. When it is not usable
  * here nothing weaker takes its place: whoever wants that says so by name. */
 static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX], probe_fn probe,
@@ -209,6 +220,8 @@ static int choose_strongest(const struct cell_backend *chain[CELL_CHAIN_MAX], pr
 	probe(chain, ret_probe);
 	if (ret_probe->is_usable)
 		return 0;
+	if (ret_probe->broken)
+		return fail_broken(best->name, ret_probe, err);
 	int r = cell_fail(err, CELL_ENOTSUP, 0,
 		"back end '%s', the default, is not usable here: %s", best->name,
 		ret_probe->reason);
@@ -238,6 +251,8 @@ static int choose(const struct cell_spec *spec, const struct cell_backend *chain
 	if (r < 0)
 		return r;
 	probe(chain, ret_probe);
+	if (ret_probe->broken)
+		return fail_broken(spec->backend, ret_probe, err);
 	if (!ret_probe->is_usable) {
 		r = cell_fail(err, CELL_ENOTSUP, 0, "back end '%s' is not usable here: %s",
 			spec->backend, ret_probe->reason);

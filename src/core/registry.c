@@ -136,6 +136,12 @@ void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix
 	(void)snprintf(p->fix, sizeof p->fix, "%s", fix);
 }
 
+void cell_probe_break(struct cell_probe *p, int why, const char *reason, const char *fix)
+{
+	cell_probe_refuse(p, reason, fix);
+	p->broken = why;
+}
+
 enum care {
 	CARE_HASTY,
 	CARE_USUAL,

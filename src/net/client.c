@@ -14,7 +14,6 @@
 #include "net/client_internal.h"
 
 #define HEAD_MAX    (64u * 1024)
-#define FIELDS_MAX  256
 #define MAX_BODY    (16u * 1024 * 1024)
 #define CHUNK_BYTES (64u * 1024)
 #define CONTINUE_MS 1000
@@ -265,129 +264,73 @@ const char *http_reply_header(const struct http_reply *r, const char *name)
 	return NULL;
 }
 
-static int on_text(llhttp_t *p, const char *at, size_t n)
+/* The fields go to the reply, and the text they point into with them. */
+static int keep_fields(struct answer_reader *a, const struct http_field *fields)
 {
-	struct answer_reader *a = p->data;
+	struct http_reply *r = a->reply;
 
-	if (a->is_head_done)
-		return 0; /* trailers */
-	return memchr(at, '\0', n) || buf_add(&a->reply->head_, at, n) < 0 ? -1 : 0;
-}
-
-static int on_text_end(llhttp_t *p)
-{
-	struct answer_reader *a = p->data;
-
-	return !a->is_head_done && buf_addc(&a->reply->head_, '\0') < 0 ? -1 : 0;
-}
-
-static int on_field_end(llhttp_t *p)
-{
-	struct answer_reader *a = p->data;
-
-	if (!a->is_head_done && ++a->reply->n_fields > FIELDS_MAX)
-		return -1;
-	return on_text_end(p);
-}
-
-/* Names and values lie one behind the other: point at them. */
-static int index_fields(struct http_reply *r)
-{
-	const char *s = buf_str(&r->head_);
-
+	while (fields[r->n_fields].name)
+		r->n_fields++;
 	r->fields = calloc(r->n_fields + 1u, sizeof *r->fields);
 	if (!r->fields)
 		return -ENOMEM;
-	for (unsigned i = 0; i < r->n_fields; i++) {
-		r->fields[i].name = s;
-		s += strlen(s) + 1;
-		r->fields[i].value = s;
-		s += strlen(s) + 1;
-	}
+	memcpy(r->fields, fields, r->n_fields * sizeof *fields);
+	upstream_take_head(a->up, &r->head_);
 	return 0;
 }
 
-static int on_head(llhttp_t *p)
+static int on_head(void *arg, int status, const struct http_field *fields, int64_t length)
 {
-	struct answer_reader *a = p->data;
+	struct answer_reader *a = arg;
 	const struct http_call *call = a->call;
 
-	a->reply->status = p->status_code;
-	if (p->status_code / 100 == 1 && p->status_code != 101) {
-		buf_reset(&a->reply->head_);
-		a->reply->n_fields = 0;
-		return 0;
-	}
-	a->is_head_done = true;
-	a->is_keeping = llhttp_should_keep_alive(p);
-	a->error = index_fields(a->reply);
+	(void)length;
+	a->reply->status = status;
+	a->error = keep_fields(a, fields);
 	if (a->error == 0 && call->head)
 		a->error = call->head(call->arg, a->reply);
-	if (a->error < 0)
-		return -1;
-	a->error = 0;
-	return call->method && !strcmp(call->method, "HEAD") ? 1 : 0;
+	return a->error;
 }
 
-static int on_body(llhttp_t *p, const char *at, size_t n)
+static int on_body(void *arg, const void *p, size_t n)
 {
-	struct answer_reader *a = p->data;
+	struct answer_reader *a = arg;
 
 	if (a->call->sink)
-		a->error = a->call->sink(a->call->arg, at, n);
+		a->error = a->call->sink(a->call->arg, p, n);
 	else
-		a->error = buf_add(&a->reply->body, at, n);
+		a->error = buf_add(&a->reply->body, p, n);
 	if (a->error == -ENOBUFS)
 		a->error = -EMSGSIZE;
-	if (a->error < 0)
-		return -1;
-	a->error = 0;
-	return 0;
+	return a->error;
 }
 
-static int on_complete(llhttp_t *p)
+int client_reader_init(struct answer_reader *a, const struct http_call *call,
+	struct http_reply *reply, struct cell_error *err)
 {
-	struct answer_reader *a = p->data;
-
-	if (!a->is_head_done)
-		return 0; /* 100 Continue and the like */
-	a->is_complete = true;
-	return HPE_PAUSED;
-}
-
-void client_reader_init(struct answer_reader *a, const struct http_call *call,
-	struct http_reply *reply)
-{
-	static const llhttp_settings_t settings = {
-		.on_header_field = on_text,
-		.on_header_field_complete = on_field_end,
-		.on_header_value = on_text,
-		.on_header_value_complete = on_text_end,
-		.on_headers_complete = on_head,
-		.on_body = on_body,
-		.on_message_complete = on_complete,
-	};
+	static const struct upstream_events events = {on_head, on_body};
+	bool is_head = call->method && !strcmp(call->method, "HEAD");
 
 	*a = (struct answer_reader){.call = call, .reply = reply};
-	reply->head_.max = HEAD_MAX;
+	a->up = upstream_new(is_head, &events, a);
 	reply->body.max = call->max_body ? call->max_body : MAX_BODY;
-	llhttp_init(&a->parser, HTTP_RESPONSE, &settings);
-	a->parser.data = a;
+	return a->up ? 0 : cell_fail_errno(err, ENOMEM, "read an answer");
+}
+
+void client_reader_done(struct answer_reader *a)
+{
+	upstream_free(a->up);
 }
 
 static int feed(struct answer_reader *a, const char *p, size_t n, struct buf *ret_rest)
 {
-	enum llhttp_errno e = llhttp_execute(&a->parser, p, n);
+	size_t used;
+	int r = upstream_feed(a->up, p, n, &used);
 
-	if (a->error < 0)
-		return a->error;
-	if (a->is_complete) {
-		const char *at = llhttp_get_error_pos(&a->parser);
-		if (ret_rest && at && at < p + n)
-			return buf_add(ret_rest, at, (size_t)(p + n - at));
-		return 0;
-	}
-	return e == HPE_OK ? 0 : -EPROTO;
+	if (r < 0 || used == n)
+		return r;
+	a->has_rest = true;
+	return ret_rest ? buf_add(ret_rest, p + used, n - used) : 0;
 }
 
 int client_read(struct http_client *c, struct net_stream *s, struct answer_reader *a,
@@ -396,15 +339,15 @@ int client_read(struct http_client *c, struct net_stream *s, struct answer_reade
 	auto_free char *chunk = malloc(CHUNK_BYTES);
 	int r = chunk ? 0 : -ENOMEM;
 
-	while (r == 0 && !a->is_complete) {
+	while (r == 0 && !upstream_is_complete(a->up)) {
 		ssize_t n = dial_read(s, chunk, CHUNK_BYTES, w);
 		if (n < 0) {
 			r = (int)n;
 		} else if (n == 0) {
 			/* The end of the connection may be the end of the body. */
-			if (llhttp_finish(&a->parser) == HPE_PAUSED && a->is_complete)
-				break;
-			r = a->is_complete ? 0 : a->has_bytes ? -EPROTO : -ECONNRESET;
+			r = upstream_finish(a->up);
+			if (r < 0 && !a->has_bytes)
+				r = -ECONNRESET;
 		} else {
 			a->has_bytes = true;
 			r = feed(a, chunk, (size_t)n, ret_rest);
@@ -420,7 +363,7 @@ static int attempt(struct http_client *c, const struct http_call *call, const st
 	struct http_reply *ret, bool *ret_is_stale, struct cell_error *err)
 {
 	auto_buf struct buf head = BUF_INIT(HEAD_MAX);
-	struct answer_reader a;
+	auto_(client_reader_done) struct answer_reader a = {0};
 	bool was_kept = c->is_open, has_started = false;
 	int r = client_build_head(c, call, NULL, &head, err);
 
@@ -437,14 +380,17 @@ static int attempt(struct http_client *c, const struct http_call *call, const st
 			return r;
 		c->is_open = true;
 	}
-	client_reader_init(&a, call, ret);
+	r = client_reader_init(&a, call, ret, err);
+	if (r < 0)
+		return r;
 	int sent = send_request(c, call, &head, w, &has_started);
 	bool is_broken = sent == -EPIPE || sent == -ECONNRESET;
 	if (sent < 0 && !is_broken)
 		r = client_fail(c, sent, "send the request to", err);
 	else /* also when sending failed: the reason may have come before */
 		r = client_read(c, &c->stream, &a, w, NULL, err);
-	if (r < 0 || sent != 0 || !a.is_keeping)
+	/* what is left over belongs to no answer: the next one could not be told from it */
+	if (r < 0 || sent != 0 || a.has_rest || !upstream_is_keeping(a.up))
 		hang_up(c);
 	*ret_is_stale = r < 0 && was_kept && !a.has_bytes && !(call->source && has_started) &&
 			r != -ETIMEDOUT && r != -EINTR;

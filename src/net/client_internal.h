@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client_internal.h: what client.c and ws_client.c share. */
 #pragma once
-#include <llhttp.h>
-
 #include "net/client.h"
 #include "net/dial.h"
+#include "net/upstream.h"
 
 struct http_client {
 	struct net_url url;
@@ -17,11 +16,11 @@ struct http_client {
 
 /* Reads one answer. */
 struct answer_reader {
-	llhttp_t parser;
+	struct upstream *up;
 	const struct http_call *call;
 	struct http_reply *reply;
-	bool is_head_done, is_complete, is_keeping;
 	bool has_bytes; /* anything has come at all */
+	bool has_rest;	/* and more than the answer */
 	int error;	/* what a callback of the caller's returned, or ours */
 };
 
@@ -32,8 +31,9 @@ int client_open(struct http_client *c, const struct dial_wait *w, struct net_str
 int client_build_head(const struct http_client *c, const struct http_call *call, const char *extra,
 	struct buf *b, struct cell_error *err);
 
-void client_reader_init(struct answer_reader *a, const struct http_call *call,
-	struct http_reply *reply);
+int client_reader_init(struct answer_reader *a, const struct http_call *call,
+	struct http_reply *reply, struct cell_error *err);
+void client_reader_done(struct answer_reader *a);
 /* Reads until the answer is complete, or it is 101: then the bytes behind it are in *ret_rest (may be NULL). */
 int client_read(struct http_client *c, struct net_stream *s, struct answer_reader *a,
 	const struct dial_wait *w, struct buf *ret_rest, struct cell_error *err);

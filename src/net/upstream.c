@@ -20,7 +20,7 @@ struct upstream {
 	struct buf head; /* name, NUL, value, NUL ... */
 	unsigned n_fields;
 	size_t n_head; /* bytes of heads so far, 1xx too */
-	bool is_head, has_head, is_complete;
+	bool is_head, has_head, is_keeping, is_complete;
 	int error;
 };
 
@@ -91,6 +91,7 @@ static int on_head(llhttp_t *p)
 		return 0;
 	}
 	u->has_head = true;
+	u->is_keeping = llhttp_should_keep_alive(p);
 	if (!index_fields(u, fields))
 		return -1;
 	u->error = u->events->head(u->arg, p->status_code, fields, length_of(u));
@@ -182,6 +183,17 @@ int upstream_finish(struct upstream *u)
 bool upstream_is_complete(const struct upstream *u)
 {
 	return u->is_complete;
+}
+
+bool upstream_is_keeping(const struct upstream *u)
+{
+	return u->is_keeping;
+}
+
+void upstream_take_head(struct upstream *u, struct buf *ret)
+{
+	*ret = u->head;
+	u->head = (struct buf)BUF_INIT(0);
 }
 
 bool upstream_has_head(const struct upstream *u)

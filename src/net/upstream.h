@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upstream.h: an answer of another server taken apart as its bytes come, for a proxy. Strict: what could be read in two ways is refused, so
+ * upstream.h: an answer of another server taken apart as its bytes come, for the proxy and the client. Strict: what could be read in two ways is refused, so
  * that nobody behind the proxy sees another message than it does.
  */
 #pragma once
@@ -30,6 +30,10 @@ int upstream_feed(struct upstream *u, const void *p, size_t n, size_t *ret_used)
 /* The connection has ended: 0 when the answer is complete, perhaps by that; -EPROTO when it was cut short. */
 int upstream_finish(struct upstream *u);
 bool upstream_is_complete(const struct upstream *u);
+/* May the connection be used again, as its head says? */
+bool upstream_is_keeping(const struct upstream *u);
+/* Inside of the event `head`: the text that its fields point into is the caller's from now on. */
+void upstream_take_head(struct upstream *u, struct buf *ret);
 bool upstream_has_head(const struct upstream *u);
 
 /* A header's value; NULL: not there. */

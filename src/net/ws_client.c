@@ -41,7 +41,7 @@ static int open_it(struct ws_client *w, const char *target, const struct http_fi
 {
 	auto_buf struct buf head = BUF_INIT(64u * 1024);
 	struct http_call call = {.target = target, .headers = headers};
-	struct answer_reader a;
+	auto_(client_reader_done) struct answer_reader a = {0};
 	unsigned char random[16];
 	char key[25], extra[200];
 
@@ -62,7 +62,9 @@ static int open_it(struct ws_client *w, const char *target, const struct http_fi
 	r = dial_write(&w->stream, head.data, head.len, &wait);
 	if (r < 0)
 		return client_fail(w->c, r, "open a WebSocket at", err);
-	client_reader_init(&a, &call, reply);
+	r = client_reader_init(&a, &call, reply, err);
+	if (r < 0)
+		return r;
 	r = client_read(w->c, &w->stream, &a, &wait, &w->in, err);
 	if (r < 0)
 		return r;

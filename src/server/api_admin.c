@@ -42,7 +42,7 @@ static void create_go(struct call *c)
 		r = call_duration(c, "ttl", &ttl, &err);
 	int found = role ? token_role_find(role) : TOKEN_USER;
 	if (r == 0 && found < 0) {
-		r = cell_fail(&err, CELL_EINVAL, EINVAL, "there is no role '%.32s'", role);
+		r = cell_fail(&err, CELL_EINVAL, 0, "there is no role '%.32s'", role);
 		(void)cell_error_hint(&err, r, "admin, user or read-only");
 	}
 	struct token_spec spec = {.tenant = tenant,
@@ -157,7 +157,7 @@ static int time_query(struct call *c, const char *name, int64_t *ret, struct cel
 	const char *v = http_query(c->x, name);
 
 	if (v && clock_parse_since(v, clock_unix_ns(), ret) < 0)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "?%s=%.40s is no time", name, v);
+		return cell_fail(err, CELL_EINVAL, 0, "?%s=%.40s is no time", name, v);
 	return 0;
 }
 
@@ -238,7 +238,7 @@ static void usage(struct call *c)
 		if (!strcmp(by, names[i]))
 			found = i;
 	if (found < 0)
-		(void)cell_fail(&err, CELL_EINVAL, EINVAL,
+		(void)cell_fail(&err, CELL_EINVAL, 0,
 			"?by=%.32s: session, tenant, backend, operation or all", by);
 	q.by = (enum usage_by)(found < 0 ? 0 : found);
 	if (err.code || time_query(c, "since", &q.since_ns, &err) < 0 ||

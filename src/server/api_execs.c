@@ -21,8 +21,9 @@
 #include "server/session.h"
 
 #define OUTPUT_DEFAULT (1u << 20)
-#define OUTPUT_MAX     (64u << 20)
-#define STDIN_MAX      (8u << 20)
+#define OUTPUT_MAX \
+	(8u << 20) /* the answer is put together in one piece: more would hold up others */
+#define STDIN_MAX (8u << 20)
 
 /* ---- what is to be run ---- */
 
@@ -61,8 +62,7 @@ static int read_env(struct call *c, struct wish *w, struct cell_error *err)
 		return cell_fail_errno(err, ENOMEM, "read the environment");
 	json_object_foreach (env, key, v) {
 		if (!json_is_string(v) || strchr(key, '=') || !*key)
-			return cell_fail(err, CELL_EINVAL, EINVAL, "env.%.64s must be a string",
-				key);
+			return cell_fail(err, CELL_EINVAL, 0, "env.%.64s must be a string", key);
 		if (asprintf(&w->env_own[n], "%s=%s", key, json_string_value(v)) < 0) {
 			w->env_own[n] = NULL;
 			return cell_fail_errno(err, ENOMEM, "read the environment");
@@ -85,7 +85,7 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 		return 0;
 	}
 	if (in && !json_is_null(in) && !json_is_string(in) && !json_is_false(in))
-		return cell_fail(err, CELL_EINVAL, EINVAL,
+		return cell_fail(err, CELL_EINVAL, 0,
 			"'stdin' must be the text to be read, or true: it is sent later");
 	if (json_is_string(in)) {
 		w->input = json_string_value(in);
@@ -96,11 +96,11 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 		return 0;
 	size_t n = json_string_length(b64);
 	if (!json_is_string(b64) || n % 4 || !(w->input_own = malloc(n / 4 * 3 + 1)))
-		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
+		return cell_fail(err, CELL_EINVAL, 0, "'stdin_base64' must be base64");
 	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)json_string_value(b64),
 		(int)n);
 	if (len < 0)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "'stdin_base64' must be base64");
+		return cell_fail(err, CELL_EINVAL, 0, "'stdin_base64' must be base64");
 	for (size_t i = n; i > 0 && i > n - 2 && json_string_value(b64)[i - 1] == '='; i--)
 		len--;
 	w->input = (const char *)w->input_own;
@@ -122,9 +122,19 @@ static int check_id(const char *id, struct cell_error *err)
 			n = 0;
 	if (n)
 		return 0;
-	int r = cell_fail(err, CELL_EINVAL, EINVAL,
+	int r = cell_fail(err, CELL_EINVAL, 0,
 		"'id' must be 1 to 63 letters, digits and . _ -, beginning with a letter or digit");
 	return cell_error_hint(err, r, "leave it out to get one");
+}
+
+static int read_max_output(struct call *c, struct wish *w, struct cell_error *err)
+{
+	int r = call_uint(c, "max_output_bytes", OUTPUT_MAX, &w->max_output, err);
+
+	return r < 0 ? cell_error_hint(err, r,
+			       "for more, stream it (Accept: application/x-ndjson) or read it from "
+			       "an offset: GET .../execs/ID/output")
+		     : 0;
 }
 
 static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
@@ -164,7 +174,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 	if (r == 0)
 		r = call_bool(c, "hold", &w->is_held, err);
 	if (r == 0)
-		r = call_uint(c, "max_output_bytes", OUTPUT_MAX, &w->max_output, err);
+		r = read_max_output(c, w, err);
 	if (r == 0)
 		r = call_uint(c, "rows", 4096, &w->rows, err);
 	if (r == 0)
@@ -173,7 +183,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 		r = read_input(c, w, err);
 	if (r == 0 && (!w->command == !w->argv || (w->argv && !w->argv[0]) ||
 			      (w->command && !*w->command))) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "give either 'command' or 'argv'");
+		r = cell_fail(err, CELL_EINVAL, 0, "give either 'command' or 'argv'");
 		(void)cell_error_hint(err, r,
 			"{\"command\": \"ls -l\"} or {\"argv\": [\"ls\", \"-l\"]}");
 	}
@@ -247,7 +257,7 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	}
 	if (exec_is_unsure(e)) {
 		exec_unref(e);
-		r = cell_fail(err, CELL_EBUSY, EBUSY, "command '%s' is being taken over", id);
+		r = cell_fail(err, CELL_EBUSY, 0, "command '%s' is being taken over", id);
 		return cell_error_hint(err, r, "ask again in a second");
 	}
 	if (exec_never_began(e)) {
@@ -260,13 +270,13 @@ static int find_first(struct call *c, const char *id, struct exec **ret, struct 
 	if (!key ||
 		strcmp(key, c->key)) { /* the client's own id, given to another command before */
 		exec_unref(e);
-		r = cell_fail(err, CELL_EEXISTS, EEXIST, "exec: id '%.64s' was used before", id);
+		r = cell_fail(err, CELL_EEXISTS, 0, "exec: id '%.64s' was used before", id);
 		return cell_error_hint(err, r,
 			"an id is used once; take a new one, or look at this one");
 	}
 	if (!was || strcmp(was, c->fingerprint)) {
 		exec_unref(e);
-		r = cell_fail(err, CELL_EEXISTS, EEXIST,
+		r = cell_fail(err, CELL_EEXISTS, 0,
 			"Idempotency-Key '%.64s': it was used for another command", c->key);
 		return cell_error_hint(err, r, "a key names one request; take a new one");
 	}
@@ -497,8 +507,7 @@ static int offsets(struct call *c, uint64_t *out, uint64_t *err_from, struct cel
 	if (r == 0)
 		r = call_query_uint(c, "stderr_offset", 0, err_from, err);
 	if (r == 0 && last && sscanf(last, "%" SCNu64 ".%" SCNu64, out, err_from) != 2)
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "Last-Event-ID '%.64s' is none of ours",
-			last);
+		r = cell_fail(err, CELL_EINVAL, 0, "Last-Event-ID '%.64s' is none of ours", last);
 	return r;
 }
 
@@ -551,6 +560,18 @@ static void attach_socket(struct call *c)
 	exec_unref(e);
 }
 
+/* An order was given to a command that runs, or r says why not: on its way at once, and answered. */
+static void end_order(struct call *c, struct exec *e, int r, const struct cell_error *err)
+{
+	if (e->seat)
+		seat_kick(e->seat);
+	exec_unref(e);
+	if (r < 0)
+		call_fail(c, err);
+	else
+		call_empty(c, 204);
+}
+
 /* "TERM", "SIGTERM". */
 static int signal_number(const char *name, struct cell_error *err)
 {
@@ -561,7 +582,7 @@ static int signal_number(const char *name, struct cell_error *err)
 		if (word && !strcmp(word, bare))
 			return i;
 	}
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'", name);
+	int r = cell_fail(err, CELL_EINVAL, 0, "there is no signal '%.32s'", name);
 	return cell_error_hint(err, r, "TERM, KILL, INT, HUP, USR1 ... or a number");
 }
 
@@ -616,13 +637,7 @@ static void signal_permitted(struct call *c)
 		r = cell_exec_kill(e->x, &err);
 	else if (r > 0)
 		r = cell_exec_signal(e->x, r, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	end_order(c, e, r, &err);
 }
 
 static void send_signal(struct call *c)
@@ -649,13 +664,7 @@ static void kill_permitted(struct call *c)
 	if (!find_running(c, &e))
 		return;
 	int r = cell_exec_kill(e->x, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	end_order(c, e, r, &err);
 }
 
 static void kill_exec(struct call *c)
@@ -682,13 +691,7 @@ static void resize(struct call *c)
 		r = call_uint(c, "cols", 4096, &cols, &err);
 	if (r == 0)
 		r = cell_exec_resize(e->x, (uint16_t)rows, (uint16_t)cols, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	end_order(c, e, r, &err);
 }
 
 /* ---- stdin ---- */

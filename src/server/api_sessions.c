@@ -267,7 +267,7 @@ static void update_permitted(struct call *c)
 		r = apply_times(c, s, &err);
 
 	if (r == 0 && labels && !json_is_object(labels))
-		r = cell_fail(&err, CELL_EINVAL, EINVAL, "'labels' must be an object");
+		r = cell_fail(&err, CELL_EINVAL, 0, "'labels' must be an object");
 	if (r == 0 && labels)
 		json_object_foreach (labels, key, v) {
 			if (json_is_null(v))
@@ -275,7 +275,7 @@ static void update_permitted(struct call *c)
 			else if (json_is_string(v) && strlen(key) < 256)
 				(void)json_object_set(s->labels, key, v);
 			else
-				r = cell_fail(&err, CELL_EINVAL, EINVAL,
+				r = cell_fail(&err, CELL_EINVAL, 0,
 					"labels.%.64s must be a string, or null to remove it", key);
 		}
 	session_touch(s);

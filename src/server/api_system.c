@@ -203,14 +203,20 @@ static int take_platform(const struct cell_platform *p, void *user)
 {
 	struct filework *w = user;
 
+	bool is_known = p->processes > 0;
+
 	w->answer = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:I, s:I, "
-			      "s:i, s:i}",
+			      "s:i, s:i, s:o, s:o, s:o}",
 		"os", p->os, "os_version", p->os_version, "kernel", p->kernel, "arch", p->arch,
 		"hostname", p->hostname, "workspace", p->workspace, "user", p->user, "uid",
 		(int)p->uid, "cpus", (int)p->cpus, "memory_bytes", (json_int_t)p->memory_bytes,
 		"guest_version", p->guest_version, "guest_pid", (json_int_t)p->guest_pid,
 		"guest_rss_bytes", (json_int_t)p->guest_rss_bytes, "execs_running",
-		(int)p->execs_running, "clients", (int)p->clients);
+		(int)p->execs_running, "clients", (int)p->clients, "cpu_us",
+		is_known ? json_integer((json_int_t)(p->cpu_ns / 1000)) : json_null(),
+		"used_memory_bytes",
+		is_known ? json_integer((json_int_t)p->used_memory_bytes) : json_null(),
+		"processes", is_known ? json_integer(p->processes) : json_null());
 	return 0;
 }
 
@@ -254,6 +260,7 @@ static void platform(struct call *c)
 		return;
 	w->run = run_platform;
 	w->done = have_platform;
+	w->is_look = true;
 	filework_start(w);
 }
 

@@ -37,8 +37,7 @@ static int write_key(const char *path, const char *text, size_t len, struct cell
 	char temp[PATH_MAX];
 
 	if (snprintf(temp, sizeof temp, "%s.new", path) >= (int)sizeof temp)
-		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG,
-			"the audit key's path is too long");
+		return cell_fail(err, CELL_EINVAL, 0, "the audit key's path is too long");
 	auto_fd int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return cell_fail_errno(err, errno, "making the audit key '%s'", temp);
@@ -80,8 +79,7 @@ static int check_key_mode(const char *path, struct cell_error *err)
 		return cell_fail_errno(err, errno, "looking at the audit key '%s'", path);
 	if (st.st_mode & 077)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EDENIED, EPERM, "others may read the audit key '%s'",
-				path),
+			cell_fail(err, CELL_EDENIED, 0, "others may read the audit key '%s'", path),
 			"whoever knows it can forge the log: `chmod 600` it");
 	return 0;
 }
@@ -96,13 +94,13 @@ static int take_key(struct audit *a, const char *path, bool is_new, struct cell_
 		return make_key(a, path, err);
 	if (r == -ENOENT)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT,
+			cell_fail(err, CELL_ENOTFOUND, 0,
 				"the audit log in '%s' has records, but its key '%s' is gone",
 				a->dir, path),
 			"bring the key back, or move the log away so that a new one begins");
 	if (r == -EBADMSG)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, EBADMSG, "'%s' is no audit key", path),
+			cell_fail(err, CELL_EINVAL, 0, "'%s' is no audit key", path),
 			"it has 64 hex digits; bring the right one back");
 	return cell_fail_errno(err, -r, "reading the audit key '%s'", path);
 }
@@ -119,7 +117,7 @@ static int open_dir(struct audit *a, struct cell_error *err)
 		return cell_fail_errno(err, errno, "opening '%s/%s'", a->dir, AUDIT_LOCK);
 	if (flock(a->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EBUSY, EBUSY,
+			cell_fail(err, CELL_EBUSY, 0,
 				"another process writes the audit log in '%s'", a->dir),
 			"one chain has one writer: is another server running on this state "
 			"directory?");

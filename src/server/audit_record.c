@@ -8,27 +8,11 @@
 
 #include "server/audit_file.h"
 #include "server/clock.h"
-
-#define SCALAR_MAX 1024 /* bytes of a name; no id of ours is longer */
-
-/* A text that may hold anything: what is no UTF-8 becomes '?'. */
-static json_t *text_of(const char *s)
-{
-	char clean[SCALAR_MAX];
-	json_t *j = strlen(s) < sizeof clean ? json_string(s) : NULL;
-
-	if (j)
-		return j;
-	size_t n = 0;
-	for (; n < sizeof clean - 1 && s[n]; n++)
-		clean[n] = (char)((s[n] & 0x80) ? '?' : s[n]);
-	clean[n] = '\0';
-	return json_string(clean);
-}
+#include "server/text_json.h"
 
 static int set(json_t *o, const char *name, const char *text)
 {
-	return text && json_object_set_new(o, name, text_of(text)) < 0 ? -ENOMEM : 0;
+	return text && json_object_set_new(o, name, text_json(text)) < 0 ? -ENOMEM : 0;
 }
 
 static int set_names(json_t *o, const struct audit_event *e)

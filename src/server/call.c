@@ -10,10 +10,10 @@
 #include "base/cleanup.h"
 #include "core/config/units.h"
 #include "server/clock.h"
-#include "server/guard.h"
 #include "server/idempotency.h"
-#include "server/post.h"
+#include "server/permit.h"
 #include "server/session.h"
+#include "server/text_json.h"
 
 int call_status_of(enum cell_code code)
 {
@@ -33,13 +33,6 @@ int call_status_of(enum cell_code code)
 		[CELL_EPROTOCOL] = 502};
 
 	return code < CELL_CODE_COUNT && statuses[code] ? statuses[code] : 500;
-}
-
-static json_t *text_json(const char *s)
-{
-	json_t *j = json_string(s);
-
-	return j ? j : json_string_nocheck("?"); /* bytes that are no UTF-8 */
 }
 
 json_t *call_error_json(const struct cell_error *err, const char *request_id)
@@ -198,15 +191,23 @@ void call_failf(struct call *c, enum cell_code code, const char *hint, const cha
 
 /* ---- may it? ---- */
 
-static void go_on(struct call *c, void (*go)(struct call *c))
+struct asked {
+	struct call *c;
+	void (*go)(struct call *c);
+};
+
+static void permitted(const struct policy_decision *d, void *arg)
 {
-	struct cell_error err = {0};
+	struct call *c = ((struct asked *)arg)->c;
+	void (*go)(struct call *) = ((struct asked *)arg)->go;
+	struct cell_error err = {0}, why = {0};
 	char trace[33];
 
-	if (c->decision.effect != POLICY_ALLOW)
-		(void)policy_fail(&c->decision, &err);
+	free(arg);
+	c->decision = *d;
+	if (d->effect != POLICY_ALLOW)
+		(void)policy_fail(d, &err);
 	struct audit_event e = event_of(c, AUDIT_INTENT, trace_id_text(&c->span.context, trace));
-	struct cell_error why = {0};
 	e.details = c->details;
 	/* nothing happens that is not on record; what is refused is, too */
 	int r = ledger_intent(&c->srv->ledger, &e, &why);
@@ -219,80 +220,15 @@ static void go_on(struct call *c, void (*go)(struct call *c))
 		go(c);
 }
 
-struct asked {
-	struct call *c;
-	struct policy_request request;
-	void (*go)(struct call *c);
-	char *shell, **argv, *path;
-	struct policy_decision decision;
-};
-
-static void asked_free(struct asked *a)
-{
-	for (size_t i = 0; a->argv && a->argv[i]; i++)
-		free(a->argv[i]);
-	free(a->argv);
-	free(a->shell);
-	free(a->path);
-	free(a);
-}
-
-/* guard_call_fn over net's client; on a worker thread. */
-static int call_guard(const struct guard_settings *g, const char *body, size_t len, int *ret_status,
-	struct buf *ret_body, void *user, struct cell_error *err)
-{
-	(void)user;
-	return post_json(g->url, g->token, body, len, (unsigned)g->timeout_ms, ret_status, ret_body,
-		err);
-}
-
-static void ask_work(void *arg)
-{
-	struct asked *a = arg;
-
-	guard_decide(a->c->srv->guard, &a->request, call_guard, NULL, &a->decision);
-}
-
-static void ask_done(void *arg)
-{
-	struct asked *a = arg;
-	struct call *c = a->c;
-	void (*go)(struct call *) = a->go;
-
-	c->decision = a->decision;
-	asked_free(a);
-	go_on(c, go);
-}
-
-/* The guard is asked on a thread: copies of what its request points to. */
-static int ask_guard(struct call *c, const struct policy_request *request,
-	void (*go)(struct call *c))
-{
-	struct asked *a = calloc(1, sizeof *a);
-	size_t n = 0;
-
-	if (!a)
-		return -ENOMEM;
-	*a = (struct asked){.c = c, .request = *request, .go = go, .decision = c->decision};
-	while (request->argv && request->argv[n])
-		n++;
-	if (request->argv && (a->argv = calloc(n + 1, sizeof *a->argv)))
-		for (size_t i = 0; i < n; i++)
-			a->argv[i] = strdup(request->argv[i]);
-	a->shell = request->shell ? strdup(request->shell) : NULL;
-	a->path = request->path ? strdup(request->path) : NULL;
-	a->request.argv = (const char *const *)a->argv;
-	a->request.shell = a->shell;
-	a->request.path = a->path;
-	a->request.labels = NULL;
-	int r = net_work(c->srv->loop, ask_work, ask_done, a);
-	if (r < 0)
-		asked_free(a);
-	return r;
-}
-
 void call_permit(struct call *c, struct policy_request *request, void (*go)(struct call *c))
 {
+	struct asked *a = malloc(sizeof *a);
+
+	if (!a) {
+		call_failf(c, CELL_ENOSPACE, "try again", "no memory for the request");
+		return;
+	}
+	*a = (struct asked){c, go};
 	request->tenant = c->who.tenant;
 	request->role = token_role_name(c->who.role);
 	request->action = c->action;
@@ -303,17 +239,7 @@ void call_permit(struct call *c, struct policy_request *request, void (*go)(stru
 		request->backend = c->session->backend;
 		(void)snprintf(c->backend, sizeof c->backend, "%s", c->session->backend);
 	}
-	policy_decide(c->srv->policy, request, &c->decision);
-	if (guard_is_asked(c->srv->guard, &c->decision)) {
-		int r = ask_guard(c, request, go);
-		if (r == 0)
-			return;
-		c->decision.effect = POLICY_DENY; /* it cannot be asked, so it has not agreed */
-		(void)snprintf(c->decision.rule, sizeof c->decision.rule, "guard");
-		(void)snprintf(c->decision.reason, sizeof c->decision.reason,
-			"the guard cannot be asked now: too much is under way");
-	}
-	go_on(c, go);
+	permit_ask(c->srv, request, permitted, a);
 }
 
 /* ---- work ---- */
@@ -351,7 +277,7 @@ bool call_start_work(struct net_pool *pool, struct call_work *w)
 
 static int wrong_type(const char *name, const char *want, struct cell_error *err)
 {
-	return cell_fail(err, CELL_EINVAL, EINVAL, "'%s' must be %s", name, want);
+	return cell_fail(err, CELL_EINVAL, 0, "'%s' must be %s", name, want);
 }
 
 int call_text(struct call *c, const char *name, const char **ret, struct cell_error *err)
@@ -387,7 +313,7 @@ int call_uint(struct call *c, const char *name, uint64_t max, uint64_t *ret, str
 		return 0;
 	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
 		(uint64_t)json_integer_value(v) > max)
-		return cell_fail(err, CELL_EINVAL, EINVAL,
+		return cell_fail(err, CELL_EINVAL, 0,
 			"'%s' must be a whole number from 0 to %" PRIu64, name, max);
 	*ret = (uint64_t)json_integer_value(v);
 	return 0;
@@ -447,7 +373,7 @@ int call_known(struct call *c, const char *const *names, struct cell_error *err)
 		auto_buf struct buf all = BUF_INIT(280);
 		for (size_t k = 0; names[k]; k++)
 			(void)buf_addf(&all, "%s%s", k ? ", " : "", names[k]);
-		int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no field '%.64s'", key);
+		int r = cell_fail(err, CELL_EINVAL, 0, "there is no field '%.64s'", key);
 		return cell_error_hint(err, r, "it takes: %s", buf_str(&all));
 	}
 	return 0;
@@ -465,7 +391,6 @@ int call_query_uint(struct call *c, const char *name, uint64_t otherwise, uint64
 	errno = 0;
 	*ret = strtoull(s, &end, 10);
 	if (*s < '0' || *s > '9' || *end || errno)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "?%s=%.40s must be a whole number", name,
-			s);
+		return cell_fail(err, CELL_EINVAL, 0, "?%s=%.40s must be a whole number", name, s);
 	return 0;
 }

@@ -222,8 +222,7 @@ int db_open_readonly(const char *path, struct db **ret, struct cell_error *err)
 
 	if (access(path, F_OK) < 0)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no database at '%s'",
-				path),
+			cell_fail(err, CELL_ENOTFOUND, 0, "there is no database at '%s'", path),
 			"`cell serve` makes it; --state-dir says where to look");
 	int r = db_new(path, &db);
 	if (r < 0)

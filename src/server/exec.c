@@ -344,7 +344,7 @@ void exec_feed(struct exec *e)
 bool exec_write(struct exec *e, const void *p, size_t n, struct cell_error *err)
 {
 	if (!e->x) {
-		(void)cell_fail(err, CELL_EBUSY, EPIPE, "write to '%s': it has ended", e->id);
+		(void)cell_fail(err, CELL_EBUSY, 0, "write to '%s': it has ended", e->id);
 		return true;
 	}
 	ssize_t taken = e->in ? 0 : cell_exec_write(e->x, p, n, 0, err);
@@ -435,8 +435,8 @@ static int load(struct session *s, const char *id, struct exec **ret, struct cel
 	if (!e)
 		r = cell_fail_errno(err, ENOMEM, "find a command");
 	else if (dir < 0 || !*id || strchr(id, '/') || *id == '.')
-		r = cell_fail(err, CELL_ENOTFOUND, ENOENT,
-			"there is no command '%.64s' in session '%s'", id, s->id);
+		r = cell_fail(err, CELL_ENOTFOUND, 0, "there is no command '%.64s' in session '%s'",
+			id, s->id);
 	if (r == 0)
 		r = spool_open(dir, id, s->srv->set.spool_bytes, &e->spool, err);
 	if (r == 0)
@@ -444,7 +444,7 @@ static int load(struct session *s, const char *id, struct exec **ret, struct cel
 	if (r == 0)
 		e->meta = json_loadb((const char *)p, n, 0, NULL);
 	if (r == -ENOENT && err) {
-		(void)cell_fail(err, CELL_ENOTFOUND, ENOENT,
+		(void)cell_fail(err, CELL_ENOTFOUND, 0,
 			"there is no command '%.64s' in session '%s'", id, s->id);
 		(void)cell_error_hint(err, 0, "finished ones are kept for a while only");
 	}
@@ -483,8 +483,7 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_
 		return 0;
 	}
 	if (s->is_adopting) {
-		int r = cell_fail(err, CELL_EBUSY, EBUSY, "session '%s' is being taken over",
-			s->id);
+		int r = cell_fail(err, CELL_EBUSY, 0, "session '%s' is being taken over", s->id);
 		return cell_error_hint(err, r, "ask again in a second");
 	}
 	int r = load(s, id, &e, err);
@@ -566,7 +565,7 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 		.out_offset = spool_next(e->spool, 1),
 		.err_offset = spool_next(e->spool, 2)};
 	r = seat ? cell_exec_attach(seat->cell, id, &o, &e->x, err)
-		 : cell_fail(err, CELL_EGONE, EPIPE, "its cell is gone");
+		 : cell_fail(err, CELL_EGONE, 0, "its cell is gone");
 	e->is_adopted = true;
 	if (json_is_true(json_object_get(e->meta, "hold"))) {
 		e->expected = spool_at_end(e->spool);

@@ -142,7 +142,7 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 	struct exec *e = s->r.exec;
 
 	if (!type) {
-		(void)cell_fail(err, CELL_EINVAL, EINVAL,
+		(void)cell_fail(err, CELL_EINVAL, 0,
 			"a text message must be an object with a type");
 	} else if (!strcmp(type, "eof")) {
 		(void)exec_close_stdin(e, err);
@@ -162,11 +162,9 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 		else if (number > 0 && number < NSIG)
 			(void)cell_exec_signal(e->x, number, err);
 		else
-			(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no signal '%.32s'",
-				name);
+			(void)cell_fail(err, CELL_EINVAL, 0, "there is no signal '%.32s'", name);
 	} else if (strcmp(type, "resize") && strcmp(type, "signal")) {
-		(void)cell_fail(err, CELL_EINVAL, EINVAL, "there is no message of type '%.32s'",
-			type);
+		(void)cell_fail(err, CELL_EINVAL, 0, "there is no message of type '%.32s'", type);
 	}
 	if (e->seat)
 		seat_kick(e->seat);

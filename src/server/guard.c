@@ -85,8 +85,9 @@ static int add(const char *p, size_t n, void *user)
 	return buf_add(user, p, n) < 0 ? -1 : 0;
 }
 
-int guard_body(const struct policy_request *q, const struct policy_decision *d, struct buf *ret)
+int guard_body(const struct policy_request *q, struct policy_decision *d, struct buf *ret)
 {
+	ret->max = BODY_MAX;
 	json_t *o = json_object();
 	int r = set(o, "action", q->action);
 
@@ -106,11 +107,13 @@ int guard_body(const struct policy_request *q, const struct policy_decision *d, 
 	if (r == 0 && json_dump_callback(o, add, ret, JSON_COMPACT) < 0)
 		r = -ENOMEM;
 	json_decref(o);
+	if (r < 0)
+		guard_refuse(d, "the request cannot be put before the guard: %s",
+			r == -EINVAL ? "it is not text" : "no memory");
 	return r;
 }
 
-__attribute__((format(printf, 2, 3))) static void deny(struct policy_decision *d, const char *fmt,
-	...)
+void guard_refuse(struct policy_decision *d, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -135,46 +138,40 @@ void guard_judge(int status, const char *body, size_t len, struct policy_decisio
 	const char *word = NULL, *reason = NULL;
 
 	if (status == 0) {
-		deny(d, "the guard could not be asked: %.*s", (int)(len < 150 ? len : 150), body);
+		guard_refuse(d, "the guard could not be asked: %.*s", (int)(len < 150 ? len : 150),
+			body);
 		return;
 	}
 	if (status != 200) {
-		deny(d, "the guard answered with status %d", status);
+		guard_refuse(d, "the guard answered with status %d", status);
 		return;
 	}
 	json_t *o = len <= GUARD_ANSWER_MAX ? json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL)
 					    : NULL;
 	if (!json_is_object(o) ||
 		json_unpack(o, "{s:s, s?s}", "decision", &word, "reason", &reason) < 0) {
-		deny(d, "the guard's answer is not understood");
+		guard_refuse(d, "the guard's answer is not understood");
 	} else if (!strcmp(word, "allow")) {
 		d->effect = POLICY_ALLOW;
 		(void)snprintf(d->rule, sizeof d->rule, "guard");
 		set_reason(d, reason);
 	} else if (!strcmp(word, "deny")) {
-		deny(d, "%s", "");
+		guard_refuse(d, "%s", "");
 		set_reason(d, reason ? reason : "the guard says no");
 	} else {
-		deny(d, "the guard's decision is neither allow nor deny");
+		guard_refuse(d, "the guard's decision is neither allow nor deny");
 	}
 	json_decref(o);
 }
 
-void guard_decide(const struct guard_settings *g, const struct policy_request *request,
-	guard_call_fn call, void *user, struct policy_decision *d)
+void guard_ask(const struct guard_settings *g, const struct buf *body, guard_call_fn call,
+	void *user, struct policy_decision *d)
 {
-	auto_buf struct buf body = BUF_INIT(BODY_MAX), answer = BUF_INIT(GUARD_ANSWER_MAX);
+	auto_buf struct buf answer = BUF_INIT(GUARD_ANSWER_MAX);
 	struct cell_error err = {0};
 	int status = 0;
 
-	int r = guard_body(request, d, &body);
-	if (r < 0) {
-		deny(d, "the request cannot be put before the guard: %s",
-			r == -EINVAL ? "it is not text" : "no memory");
-		return;
-	}
-	r = call(g, buf_str(&body), body.len, &status, &answer, user, &err);
-	if (r < 0)
+	if (call(g, buf_str(body), body->len, &status, &answer, user, &err) < 0)
 		guard_judge(0, err.msg, strlen(err.msg), d);
 	else
 		guard_judge(status, buf_str(&answer), answer.len, d);

@@ -38,11 +38,13 @@ typedef int (*guard_call_fn)(const struct guard_settings *g, const char *body, s
 /* Does this decision go to the guard? g may be NULL. */
 bool guard_is_asked(const struct guard_settings *g, const struct policy_decision *d);
 
-/* The parts, for a caller that does the call without blocking: what to send, and what an answer
- * means. The answer is judged into *d, rule "guard". status 0: there was none, `body` says why. */
-int guard_body(const struct policy_request *request, const struct policy_decision *d,
-	struct buf *ret);
+/* What is sent. Negative when it cannot be said, which is deny: *d says so then. */
+int guard_body(const struct policy_request *request, struct policy_decision *d, struct buf *ret);
+/* Send it and judge the answer into *d, rule "guard"; blocking. */
+void guard_ask(const struct guard_settings *g, const struct buf *body, guard_call_fn call,
+	void *user, struct policy_decision *d);
+/* What an answer means. status 0: there was none, `body` says why. */
 void guard_judge(int status, const char *body, size_t len, struct policy_decision *d);
-/* All of it, blocking. */
-void guard_decide(const struct guard_settings *g, const struct policy_request *request,
-	guard_call_fn call, void *user, struct policy_decision *d);
+/* Not allowed, by "guard". */
+void guard_refuse(struct policy_decision *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));

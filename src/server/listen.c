@@ -21,7 +21,7 @@ static bool is_loopback(const char *host)
 
 static int wrong(const char *text, struct cell_error *err)
 {
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "listen: '%.200s' is no address", text);
+	int r = cell_fail(err, CELL_EINVAL, 0, "listen: '%.200s' is no address", text);
 
 	return cell_error_hint(err, r,
 		"for example 127.0.0.1:7070, [::1]:7070, *:7070 or unix:/run/cell/cell.sock");

@@ -59,7 +59,7 @@ static int find(struct cell_config *cfg, bool is_made, struct place *p, struct c
 	int r = cell_store_open(&store, is_made, err);
 	if (r == -ENOENT && !is_made)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no state directory yet"),
+			cell_fail(err, CELL_ENOTFOUND, 0, "there is no state directory yet"),
 			"`cell serve` makes it; --state-dir says where to look");
 	if (r < 0)
 		return r;
@@ -70,7 +70,7 @@ static int find(struct cell_config *cfg, bool is_made, struct place *p, struct c
 		return cell_fail_errno(err, errno, "making '%s'", p->dir);
 	if (!is_made && access(p->dir, F_OK) < 0)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "no server has run here: no '%s'",
+			cell_fail(err, CELL_ENOTFOUND, 0, "no server has run here: no '%s'",
 				p->dir),
 			"`cell serve` makes it; --state-dir says where to look");
 	return 0;

@@ -181,7 +181,7 @@ void policy_decide(struct policy *p, const struct policy_request *request,
 int policy_fail(const struct policy_decision *d, struct cell_error *err)
 {
 	bool is_ask = d->effect == POLICY_ASK;
-	int r = cell_fail(err, CELL_EDENIED, EACCES, "%s by policy '%s'%s%s",
+	int r = cell_fail(err, CELL_EDENIED, 0, "%s by policy '%s'%s%s",
 		is_ask ? "it needs approval" : "it is denied", d->rule, *d->reason ? ": " : "",
 		d->reason);
 

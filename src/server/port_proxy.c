@@ -359,8 +359,8 @@ static int begin(struct proxy *p, struct cell_error *err)
 	int r = build_head(p, &head);
 
 	if (r < 0)
-		return cell_fail(err, CELL_EINVAL, E2BIG,
-			"the request's head is too large for port %u", p->port);
+		return cell_fail(err, CELL_EINVAL, 0, "the request's head is too large for port %u",
+			p->port);
 	p->up = upstream_new(!strcmp(http_method(p->x), "HEAD"), &upstream_events, p);
 	if (!p->up || net_timer_new(p->srv->loop, too_late, p, &p->timer) < 0 ||
 		buf_add(&p->waiting, head.data, head.len) < 0)

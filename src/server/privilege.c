@@ -33,7 +33,7 @@ struct account {
 
 static int unknown(const char *user, struct cell_error *err)
 {
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "server.user: there is no user '%.64s'", user);
+	int r = cell_fail(err, CELL_EINVAL, 0, "server.user: there is no user '%.64s'", user);
 
 	return cell_error_hint(err, r, "useradd --system --home-dir /var/lib/cell cell");
 }
@@ -66,7 +66,7 @@ static int find_account(const char *user, struct account *ret, struct cell_error
 		(void)snprintf(ret->name, sizeof ret->name, "%s", pw->pw_name);
 	if (ret->uid != 0)
 		return 0;
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "server.user: '%.64s' is root", user);
+	int r = cell_fail(err, CELL_EINVAL, 0, "server.user: '%.64s' is root", user);
 	return cell_error_hint(err, r, "name an ordinary user, or leave it out to stay root");
 }
 
@@ -158,7 +158,7 @@ int privilege_drop(const char *user, struct cell_error *err)
 	if (r < 0 || geteuid() == a.uid)
 		return r;
 	if (geteuid() != 0) {
-		r = cell_fail(err, CELL_EDENIED, EPERM,
+		r = cell_fail(err, CELL_EDENIED, 0,
 			"server.user: only root can become user '%.64s'", user);
 		return cell_error_hint(err, r, "start the server as root, or as that user");
 	}

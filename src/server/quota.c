@@ -238,8 +238,7 @@ static int hold(struct quota *q, const char *id, const char *tenant,
 		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "counting what '%.60s' holds", id);
 	}
 	if (!is_new && strcmp(h->tenant, tenant) != 0)
-		return cell_fail(err, CELL_EEXISTS, EEXIST, "'%.60s' is held by another tenant",
-			id);
+		return cell_fail(err, CELL_EEXISTS, 0, "'%.60s' is held by another tenant", id);
 	*ret = judge(q, p, amounts, is_new ? nothing : h->amounts);
 	if (is_new && ret->is_allowed) {
 		(void)snprintf(h->id, sizeof h->id, "%s", id);

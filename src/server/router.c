@@ -95,7 +95,7 @@ static bool authenticate(struct call *c)
 		return true;
 	}
 	if (!header || strncasecmp(header, "Bearer ", 7)) {
-		(void)cell_fail(&err, CELL_EDENIED, EACCES, "no bearer token was sent");
+		(void)cell_fail(&err, CELL_EDENIED, 0, "no bearer token was sent");
 		(void)cell_error_hint(&err, 0,
 			"send 'Authorization: Bearer TOKEN'; 'cell token create' makes one");
 		unauthorized(c, &err);

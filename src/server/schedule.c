@@ -12,8 +12,7 @@
 #include "server/clock.h"
 #include "server/cron.h"
 #include "server/exec.h"
-#include "server/guard.h"
-#include "server/post.h"
+#include "server/permit.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/zone.h"
@@ -57,7 +56,7 @@ void schedule_free(struct schedule *c)
 
 static int wrong(const char *name, const char *want, struct cell_error *err)
 {
-	return cell_fail(err, CELL_EINVAL, EINVAL, "schedule.%s must be %s", name, want);
+	return cell_fail(err, CELL_EINVAL, 0, "schedule.%s must be %s", name, want);
 }
 
 static int text_of(json_t *o, const char *name, const char **ret, struct cell_error *err)
@@ -87,8 +86,7 @@ static int read_command(json_t *o, struct schedule *c, struct cell_error *err)
 			return r;
 	}
 	if (!list == !c->shell || (list && (!json_is_array(list) || !json_array_size(list)))) {
-		int r = cell_fail(err, CELL_EINVAL, EINVAL,
-			"schedule: give either 'command' or 'argv'");
+		int r = cell_fail(err, CELL_EINVAL, 0, "schedule: give either 'command' or 'argv'");
 		return cell_error_hint(err, r,
 			"\"schedule\": {\"cron\": \"0 3 * * *\", \"command\": \"./nightly\"}");
 	}
@@ -152,7 +150,7 @@ static int check_names(json_t *o, struct cell_error *err)
 		while (known[i] && strcmp(known[i], key) != 0)
 			i++;
 		if (!known[i]) {
-			int r = cell_fail(err, CELL_EINVAL, EINVAL,
+			int r = cell_fail(err, CELL_EINVAL, 0,
 				"schedule: there is no field '%.64s'", key);
 			return cell_error_hint(err, r,
 				"cron, zone, command, argv, cwd, user, timeout, missed, overlap");
@@ -188,7 +186,7 @@ static int read_all(json_t *o, struct schedule *c, struct cell_error *err)
 	if (r == 0)
 		r = read_rules(o, c, err);
 	if (r == 0 && cron_next(&c->cron, c->zone, clock_unix_ns() / NS_PER_S, &next) < 0) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "schedule.cron '%.64s' never comes", cron);
+		r = cell_fail(err, CELL_EINVAL, 0, "schedule.cron '%.64s' never comes", cron);
 		r = cell_error_hint(err, r, "is there such a day in that month?");
 	}
 	return r;
@@ -222,14 +220,14 @@ int schedule_check(json_t *asked, struct cell_error *err)
 	int r;
 
 	if (!is_scheduled(asked) && o) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL,
+		r = cell_fail(err, CELL_EINVAL, 0,
 			"schedule: only sessions of the lifecycle scheduled have one");
 		return cell_error_hint(err, r, "add \"lifecycle\": \"scheduled\"");
 	}
 	if (!is_scheduled(asked))
 		return 0;
 	if (!json_is_object(o)) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "lifecycle scheduled: schedule is missing");
+		r = cell_fail(err, CELL_EINVAL, 0, "lifecycle scheduled: schedule is missing");
 		return cell_error_hint(err, r,
 			"\"schedule\": {\"cron\": \"0 3 * * *\", \"command\": \"./nightly\"}");
 	}
@@ -384,38 +382,22 @@ static void run_permitted(struct session *s, int64_t due_s, const struct policy_
 	c->ran_s = due_s;
 	exec_unref(e);
 }
+
 /* ---- may it? ---- */
 
-struct asking {
+struct asked {
 	struct session *s;
 	int64_t due_s;
-	struct policy_request request;
-	struct policy_decision decision;
 };
 
-static int call_guard(const struct guard_settings *g, const char *body, size_t len, int *ret_status,
-	struct buf *ret_body, void *user, struct cell_error *err)
+static void permitted(const struct policy_decision *d, void *arg)
 {
-	(void)user;
-	return post_json(g->url, g->token, body, len, (unsigned)g->timeout_ms, ret_status, ret_body,
-		err);
-}
-
-static void ask_work(void *arg)
-{
-	struct asking *a = arg;
-
-	guard_decide(a->s->srv->guard, &a->request, call_guard, NULL, &a->decision);
-}
-
-static void ask_done(void *arg)
-{
-	struct asking *a = arg;
+	struct asked *a = arg;
 	struct session *s = a->s;
 
 	s->schedule->is_asking = false;
 	if (s->state == SESSION_READY && s->seat) {
-		run_permitted(s, a->due_s, &a->decision);
+		run_permitted(s, a->due_s, d);
 		(void)schedule_save(s, NULL);
 	}
 	session_unref(s);
@@ -425,7 +407,7 @@ static void ask_done(void *arg)
 static void run(struct session *s, int64_t due_s)
 {
 	struct schedule *c = s->schedule;
-	struct policy_request q = {.tenant = s->tenant,
+	const struct policy_request q = {.tenant = s->tenant,
 		.role = "user",
 		.backend = s->backend,
 		.action = "exec.start",
@@ -433,28 +415,16 @@ static void run(struct session *s, int64_t due_s)
 		.actor = ACTOR,
 		.argv = (const char *const *)c->argv,
 		.shell = c->shell};
-	struct policy_decision d = {0};
+	struct asked *a = malloc(sizeof *a);
 
-	policy_decide(s->srv->policy, &q, &d);
-	if (!guard_is_asked(s->srv->guard, &d)) {
-		run_permitted(s, due_s, &d);
+	if (!a) {
+		c->waiting_s = due_s; /* once more in a second */
 		return;
 	}
-	struct asking *a = calloc(1, sizeof *a);
-	if (a) {
-		*a = (struct asking){
-			s, due_s, q, d}; /* what it points to is the session's, which is kept */
-		session_ref(s);
-		c->is_asking = true;
-		if (net_work(s->srv->loop, ask_work, ask_done, a) == 0)
-			return;
-		c->is_asking = false;
-		session_unref(s);
-		free(a);
-	}
-	d.effect = POLICY_DENY;
-	(void)snprintf(d.reason, sizeof d.reason, "the guard cannot be asked now");
-	run_permitted(s, due_s, &d);
+	*a = (struct asked){s, due_s};
+	session_ref(s);
+	c->is_asking = true;
+	permit_ask(s->srv, &q, permitted, a);
 }
 
 /* ---- when ---- */

@@ -98,7 +98,7 @@ static int find_places(struct running *run, const struct serve_options *o, struc
 		list = usual;
 	for (size_t i = 0; list[i]; i++) {
 		if (run->n_places == LISTENERS_MAX)
-			return cell_fail(err, CELL_EINVAL, E2BIG, "listen: more than %d addresses",
+			return cell_fail(err, CELL_EINVAL, 0, "listen: more than %d addresses",
 				LISTENERS_MAX);
 		int r = listen_parse(list[i], &run->places[run->n_places++], err);
 		if (r < 0)
@@ -121,13 +121,13 @@ static int check_auth(struct running *run, bool is_dev, struct cell_error *err)
 	if (srv->set.is_auth_disabled) {
 		if (srv->set.auth_token)
 			return cell_error_hint(err,
-				cell_fail(err, CELL_EINVAL, EINVAL,
+				cell_fail(err, CELL_EINVAL, 0,
 					"both server.auth_token and server.auth_disabled are set"),
 				"leave one of them out");
 		for (size_t i = 0; i < run->n_places; i++) {
 			if (run->places[i].is_loopback)
 				continue;
-			int r = cell_fail(err, CELL_EDENIED, EPERM,
+			int r = cell_fail(err, CELL_EDENIED, 0,
 				"server.auth_disabled: others than this machine would reach port "
 				"%u without a token",
 				run->places[i].port);
@@ -138,7 +138,7 @@ static int check_auth(struct running *run, bool is_dev, struct cell_error *err)
 	}
 	if (srv->set.auth_token || is_dev || token_each(srv->db, NULL, take_any, NULL, NULL) == 1)
 		return 0;
-	int r = cell_fail(err, CELL_EDENIED, EPERM,
+	int r = cell_fail(err, CELL_EDENIED, 0,
 		"refusing to start: there is no token, and authentication is not disabled");
 	return cell_error_hint(err, r,
 		"'cell token create --role admin' makes one; or set server.auth_token; or, on "
@@ -449,8 +449,7 @@ static int start_listening(struct running *run, const struct serve_options *o,
 	int inherited = http_inherited_fds(), r = 0;
 
 	if (!cert != !key)
-		return cell_fail(err, CELL_EINVAL, EINVAL,
-			"TLS needs both a certificate and its key");
+		return cell_fail(err, CELL_EINVAL, 0, "TLS needs both a certificate and its key");
 	if (cert)
 		r = net_tls_new(cert, key, &run->tls, err);
 	for (int i = 0; r == 0 && i < inherited; i++)

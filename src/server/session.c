@@ -162,7 +162,7 @@ int session_find(struct server *srv, const char *id, const char *own_tenant, boo
 		s = session_named(srv, id, own_tenant);
 	/* another tenant's is not there, as far as this one can tell */
 	if (!s || (!is_any && strcmp(s->tenant, own_tenant))) {
-		int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no session '%.64s'", id);
+		int r = cell_fail(err, CELL_ENOTFOUND, 0, "there is no session '%.64s'", id);
 		return cell_error_hint(err, r,
 			"GET /v1/sessions lists them; they end when idle for too long");
 	}
@@ -260,12 +260,12 @@ int session_require_ready(const struct session *s, struct cell_error *err)
 	if (s->state == SESSION_READY)
 		return 0;
 	if (s->state == SESSION_FAILED || s->state == SESSION_LOST) {
-		int r = cell_fail(err, CELL_EGONE, ESHUTDOWN, "session '%s' is %s: %.200s", s->id,
+		int r = cell_fail(err, CELL_EGONE, 0, "session '%s' is %s: %.200s", s->id,
 			session_state_name(s->state), s->error.msg);
 		return cell_error_hint(err, r, "%s",
 			s->error.hint[0] ? s->error.hint : "delete it and make a new one");
 	}
-	int r = cell_fail(err, CELL_EBUSY, EBUSY, "session '%s' is %s", s->id,
+	int r = cell_fail(err, CELL_EBUSY, 0, "session '%s' is %s", s->id,
 		session_state_name(s->state));
 	return cell_error_hint(err, r,
 		s->state == SESSION_CREATING ? "wait until it is ready" : "make a new one");

@@ -180,8 +180,7 @@ static void ended(void *arg)
 /* The sweep comes back to it; cells are found by their names. */
 static void end_later(struct session *s)
 {
-	(void)cell_fail(&s->error, CELL_EBUSY, EAGAIN, "session '%s' could not be ended yet",
-		s->id);
+	(void)cell_fail(&s->error, CELL_EBUSY, 0, "session '%s' could not be ended yet", s->id);
 	(void)cell_error_hint(&s->error, 0, "it is tried again every second");
 }
 

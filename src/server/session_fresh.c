@@ -45,7 +45,7 @@ static void fresh_failed(void *arg)
 {
 	struct session_making *m = arg;
 
-	m->result = cell_fail(&m->err, CELL_EBUSY, EAGAIN, "too many cells are being made");
+	m->result = cell_fail(&m->err, CELL_EBUSY, 0, "too many cells are being made");
 	(void)cell_error_hint(&m->err, 0, "try again in a second");
 	fresh_made(m);
 }

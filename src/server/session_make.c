@@ -15,12 +15,10 @@
 #define MAKE_TRIES 5
 
 /* Made by a server that died before it knew: it is ours. Or what makes cells died under it, the launcher: there is a new one. */
-static bool is_worth_again(const struct cell_error *err, int tries)
+static bool is_worth_again(const struct cell_error *err)
 {
-	/* a launcher that dies while it is asked what it can do is told as a back end that is not usable */
 	return err->code == CELL_EEXISTS || err->code == CELL_EGONE ||
-	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE ||
-	       (err->code == CELL_ENOTSUP && tries == 0);
+	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
 }
 
 void session_making_work(void *arg)
@@ -44,7 +42,7 @@ void session_making_work(void *arg)
 		}
 	}
 	/* Others clean up after a dead launcher as well: that it is gone by then is no failure. */
-	for (int i = 0; i < MAKE_TRIES && m->result < 0 && is_worth_again(&m->err, i); i++) {
+	for (int i = 0; i < MAKE_TRIES && m->result < 0 && is_worth_again(&m->err); i++) {
 		struct cell_error why = {0};
 		m->err = (struct cell_error){0};
 		m->result = cell_remove(spec->name, &why);
@@ -88,7 +86,7 @@ static void made(void *arg)
 	if (m->result == 0 &&
 		s->is_gone) { /* the server has left meanwhile: the next one takes it from here */
 		(void)cell_close(m->cell, NULL);
-		m->result = cell_fail(&m->err, CELL_EBUSY, ESHUTDOWN, "the server is leaving");
+		m->result = cell_fail(&m->err, CELL_EBUSY, 0, "the server is leaving");
 	}
 	if (m->result == 0) {
 		(void)snprintf(s->backend, sizeof s->backend, "%s", cell_backend_of(m->cell));
@@ -111,7 +109,7 @@ static void fail_making(void *arg)
 {
 	struct session_making *m = arg;
 
-	m->result = cell_fail(&m->err, CELL_EBUSY, EAGAIN, "too many sessions are being made");
+	m->result = cell_fail(&m->err, CELL_EBUSY, 0, "too many sessions are being made");
 	(void)cell_error_hint(&m->err, 0, "try again in a second");
 	made(m);
 }
@@ -201,7 +199,8 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	if (s) {
 		session_ref(s);
 		*ret = s;
-		return cell_fail(err, CELL_EEXISTS, EEXIST, "session '%s'", order->id);
+		return cell_fail(err, CELL_EEXISTS, 0, "there is already a session '%s'",
+			order->id);
 	}
 	int r = session_spec(srv, order->spec, order->id, true, &cfg, err);
 	if (r == 0)

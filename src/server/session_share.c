@@ -35,21 +35,20 @@ int session_check_key(json_t *asked, struct cell_error *err)
 	int r;
 
 	if (is_shared && !v) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL,
-			"lifecycle workspace: workspace_key is missing");
+		r = cell_fail(err, CELL_EINVAL, 0, "lifecycle workspace: workspace_key is missing");
 		return cell_error_hint(err, r,
 			"sessions with the same workspace_key share a cell: \"workspace_key\": "
 			"\"my-project\"");
 	}
 	if (!is_shared && v) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL,
+		r = cell_fail(err, CELL_EINVAL, 0,
 			"workspace_key: only sessions of the lifecycle workspace have one");
 		return cell_error_hint(err, r, "add \"lifecycle\": \"workspace\"");
 	}
 	if (!v || (key && *key && strlen(key) <= KEY_MAX && strlen(key) == json_string_length(v) &&
 			  strspn(key, allowed) == strlen(key)))
 		return 0;
-	return cell_fail(err, CELL_EINVAL, EINVAL,
+	return cell_fail(err, CELL_EINVAL, 0,
 		"workspace_key must have 1 to %d of A-Z a-z 0-9 . _ -", KEY_MAX);
 }
 
@@ -116,7 +115,7 @@ int session_check_sharing(const struct session *s, struct cell_error *err)
 	json_decref(theirs);
 	if (is_same)
 		return 0;
-	int r = cell_fail(err, CELL_EEXISTS, EEXIST,
+	int r = cell_fail(err, CELL_EEXISTS, 0,
 		"workspace '%s' has a cell with another specification", key_of(s->spec));
 	return cell_error_hint(err, r,
 		"ask for the same as session '%s', for nothing but the key, or use another key",

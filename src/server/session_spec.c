@@ -36,7 +36,7 @@ static int check_path(const struct server *srv, const char *what, const char *pa
 	for (const char **p = srv->set.host_paths; real && p && *p; p++)
 		if (is_below(real, *p))
 			return 0;
-	int r = cell_fail(err, CELL_EDENIED, EPERM,
+	int r = cell_fail(err, CELL_EDENIED, 0,
 		"%s '%.200s': this server gives no session that directory of its machine", what,
 		path);
 	return cell_error_hint(err, r,
@@ -58,7 +58,7 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec,
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
 		r = check_path(srv, "mount", spec->mounts[i].source, err);
 	if (r == 0 && spec->env_from != CELL_ENV_NONE) {
-		r = cell_fail(err, CELL_EDENIED, EPERM,
+		r = cell_fail(err, CELL_EDENIED, 0,
 			"env_from: the server's environment is not for sessions");
 		r = cell_error_hint(err, r, "name the variables in env");
 	}
@@ -77,7 +77,7 @@ static int check_lifecycle(json_t *asked, struct cell_error *err)
 	for (size_t i = 0; json_is_string(v) && words[i]; i++)
 		if (!strcmp(words[i], json_string_value(v)))
 			return 0;
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "there is no lifecycle '%.32s'",
+	int r = cell_fail(err, CELL_EINVAL, 0, "there is no lifecycle '%.32s'",
 		json_is_string(v) ? json_string_value(v) : "?");
 	return cell_error_hint(err, r, "persistent, workspace, session, ephemeral or scheduled");
 }

@@ -114,8 +114,8 @@ int spool_create(int dir_fd, const char *name, const void *meta, size_t meta_len
 	if (!s)
 		return cell_fail_errno(err, ENOMEM, "spool '%s'", name);
 	if (meta_len > SPOOL_MAX_META)
-		return cell_fail(err, CELL_EINVAL, E2BIG,
-			"spool '%s': the description has %zu bytes", name, meta_len);
+		return cell_fail(err, CELL_EINVAL, 0, "spool '%s': the description has %zu bytes",
+			name, meta_len);
 	s->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->fd < 0)
 		return cell_fail_errno(err, errno, "make the spool '%s'", name);
@@ -205,13 +205,12 @@ int spool_open(int dir_fd, const char *name, uint64_t max_bytes, struct spool **
 	/* Its maker was killed in the middle: nobody was told of it, and the name is free again. */
 	if (S_ISREG(st.st_mode) && n >= 0 && is_begun(&s->head, (size_t)n, size)) {
 		(void)unlinkat(dir_fd, name, 0);
-		return cell_fail(err, CELL_ENOTFOUND, ENOENT, "the spool '%s' was never written",
-			name);
+		return cell_fail(err, CELL_ENOTFOUND, 0, "the spool '%s' was never written", name);
 	}
 	if (!S_ISREG(st.st_mode) || n != (ssize_t)sizeof s->head || s->head.magic != MAGIC ||
 		s->head.meta_len > SPOOL_MAX_META || s->head.first > size ||
 		s->head.first < sizeof s->head + s->head.meta_len)
-		return cell_fail(err, CELL_EINTERNAL, EBADMSG, "the spool '%s' is damaged", name);
+		return cell_fail(err, CELL_EINTERNAL, 0, "the spool '%s' is damaged", name);
 	if (scan(s, size) < 0)
 		return cell_fail_errno(err, EIO, "read the spool '%s'", name);
 	if (s->end < size && ftruncate(s->fd, (off_t)s->end) < 0)
@@ -311,7 +310,7 @@ int spool_append(struct spool *s, int stream, uint64_t offset, const void *p, si
 		return 0;
 	if ((stream != 1 && stream != 2) || n > SPOOL_MAX_DATA || offset < s->next[stream] ||
 		s->has_ended)
-		return cell_fail(err, CELL_EINTERNAL, EINVAL, "spool bytes out of order");
+		return cell_fail(err, CELL_EINTERNAL, 0, "spool bytes out of order");
 	int code = add(s, &r, p, err);
 	if (code == 0)
 		drop_oldest(s);
@@ -323,7 +322,7 @@ int spool_finish(struct spool *s, const void *p, size_t n, struct cell_error *er
 	struct record r = {.len = (uint32_t)n, .kind = SPOOL_END};
 
 	if (n > SPOOL_MAX_DATA || s->has_ended)
-		return cell_fail(err, CELL_EINTERNAL, EINVAL, "end a spool twice");
+		return cell_fail(err, CELL_EINTERNAL, 0, "end a spool twice");
 	return add(s, &r, p, err);
 }
 

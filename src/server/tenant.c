@@ -53,7 +53,7 @@ static int take_one(const struct db_row *row, void *user)
 static int fail_unknown(const char *name, struct cell_error *err)
 {
 	return cell_error_hint(err,
-		cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no tenant '%.80s'", name),
+		cell_fail(err, CELL_ENOTFOUND, 0, "there is no tenant '%.80s'", name),
 		"`cell token create --tenant %.60s` makes it", name);
 }
 

@@ -146,7 +146,7 @@ int token_revoke(struct db *db, const char *id, int64_t now_ns, struct cell_erro
 
 	if (r == 0)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no token '%.40s'", id),
+			cell_fail(err, CELL_ENOTFOUND, 0, "there is no token '%.40s'", id),
 			"`cell token ls` lists them; the id is what stands between the "
 			"underscores");
 	return r < 0 ? r : 0;
@@ -295,7 +295,7 @@ int token_check(struct db *db, const char *text, const char *configured, int64_t
 		       (!l.token.expires_ns || now_ns < l.token.expires_ns);
 	if (!is_good)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EDENIED, EACCES, "the token is not valid here"),
+			cell_fail(err, CELL_EDENIED, 0, "the token is not valid here"),
 			"`cell token create` makes one; it may have expired or been revoked");
 	remember_use(db, &l.token, now_ns);
 	*ret = l.token;

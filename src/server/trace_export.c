@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/hash.h"
+#include "server/text_json.h"
 #include "server/trace_queue.h"
 
 static json_t *hex(const uint8_t *p, size_t n)
@@ -25,31 +26,17 @@ static json_t *number(int64_t n)
 	return json_string(text);
 }
 
-/* A value was cut at a length in bytes, and may be anything. */
-static json_t *text_of(const char *s)
-{
-	char clean[TRACE_VALUE_MAX];
-	json_t *j = json_string(s);
-
-	if (j)
-		return j;
-	size_t n = 0;
-	for (; n < sizeof clean - 1 && s[n]; n++)
-		clean[n] = (char)((s[n] & 0x80) ? '?' : s[n]);
-	clean[n] = '\0';
-	return json_string(clean);
-}
-
 static json_t *attributes_of(const struct trace_span *s)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; list && i < s->n_attributes; i++) {
 		const struct trace_attribute *a = &s->attributes[i];
-		json_t *value = a->is_number ? json_pack("{s:o}", "intValue", number(a->number))
-					     : json_pack("{s:o}", "stringValue", text_of(a->value));
-		if (json_array_append_new(list,
-			    json_pack("{s:o, s:o}", "key", text_of(a->key), "value", value)) < 0) {
+		json_t *value = a->is_number
+					? json_pack("{s:o}", "intValue", number(a->number))
+					: json_pack("{s:o}", "stringValue", text_json(a->value));
+		if (json_array_append_new(list, json_pack("{s:o, s:o}", "key", text_json(a->key),
+							"value", value)) < 0) {
 			json_decref(list);
 			return NULL;
 		}
@@ -62,7 +49,7 @@ static json_t *span_json(const struct trace_span *s)
 	static const uint8_t none[8];
 	json_t *j = json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:{s:i}}", "traceId",
 		hex(s->context.trace_id, 16), "spanId", hex(s->context.span_id, 8), "name",
-		text_of(s->name), "kind", (int)s->kind, "startTimeUnixNano", number(s->start_ns),
+		text_json(s->name), "kind", (int)s->kind, "startTimeUnixNano", number(s->start_ns),
 		"endTimeUnixNano", number(s->end_ns), "attributes", attributes_of(s),
 		"droppedAttributesCount", (int)s->n_dropped, "status", "code", s->is_error ? 2 : 0);
 

@@ -426,13 +426,13 @@ int zone_open(const char *name, struct zone **ret, struct cell_error *err)
 	int r = read_file(name, &file);
 	if (r == -ENOENT || r == -EISDIR)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_ENOTFOUND, ENOENT, "there is no time zone '%.80s' here",
+			cell_fail(err, CELL_ENOTFOUND, 0, "there is no time zone '%.80s' here",
 				name),
 			"/usr/share/zoneinfo has them; is tzdata installed?");
 	if (r == 0)
 		r = zone_parse(file.data, file.len, ret);
 	if (r == -EINVAL)
-		return cell_fail(err, CELL_EINVAL, EINVAL,
-			"the file of the time zone '%.80s' is none", name);
+		return cell_fail(err, CELL_EINVAL, 0, "the file of the time zone '%.80s' is none",
+			name);
 	return r < 0 ? cell_fail_errno(err, -r, "reading the time zone '%.80s'", name) : 0;
 }

@@ -40,6 +40,17 @@ def test_much_output_is_cut_in_the_answer_and_whole_in_the_spool(client):
     assert a.body == b"x" * 3000000
 
 
+def test_an_answer_in_one_piece_has_an_end(client):
+    """It is put together where every other client waits."""
+    s = client.session()
+    most = 8 << 20
+    r = s.run(f"head -c {most} /dev/zero | tr '\\0' x", max_output_bytes=most)
+    assert len(r["stdout"]) == most and r["truncated"] is False
+    a = s.post("/exec", {"command": "touch ran", "max_output_bytes": most + 1})
+    assert a.status == 400 and f"from 0 to {most}" in a.json["message"] and "stream" in a.json["hint"], a
+    assert s.run("test -e ran")["exit_code"] == 1
+
+
 def test_events_are_streamed_as_they_happen(client):
     s = client.session()
     events = client.stream("POST", f"{s.path}/exec", {"command": "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two >&2; exit 7"})

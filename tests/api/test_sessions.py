@@ -14,6 +14,7 @@ def test_a_session_is_made_used_and_ended(client):
     gone = client.get(s.path)
     assert gone.status == 404
     assert gone.json["code"] == "not_found"
+    assert gone.json["message"] == f"there is no session '{s.id}'"  # and no more: it says it all
     assert gone.json["request_id"] == gone.headers["X-Request-Id"]
 
 

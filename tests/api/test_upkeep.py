@@ -111,6 +111,14 @@ def test_stats_tell_what_the_cell_takes_and_are_no_use(client, shared):
     mine = [r for r in rows if r["name"] == s.id]
     assert mine and mine[0]["commands"] >= 1
     assert s.id in shared.cell("top").stdout
+    token = shared.dir / "token"
+    token.touch(0o600)
+    token.write_text(shared.admin)
+    there = json.loads(shared.cell("--server", f"unix:{shared.socket}", "--token-file", str(token), "top", "--json").stdout)["cells"]
+    row = next(r for r in there if r["name"] == s.id)
+    assert row["commands"] >= 1
+    assert (row["cpu_us"] is None) == (now["cpu_us"] is None)
+    assert s.get().json["last_used_at"] == used
     e = client.session(lifecycle="ephemeral")
     assert e.get("/stats").json["processes"] is None
     for interval in ("0", "x", "-1"):

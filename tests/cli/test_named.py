@@ -159,6 +159,14 @@ def test_ps_shapes(cell, web):
     assert ident in cell.ok("ps").text
 
 
+def test_top_shows_what_cells_take(cell, web):
+    cell.ok("exec", "-d", "web", "--", "sleep", "300")
+    rows = {c["name"]: c for c in cell.ok("top", "--json").json["cells"]}
+    assert rows["web"]["commands"] == 1 and rows["web"]["backend"] == "subprocess"
+    assert rows["web"]["cpu_us"] is None  # without a pid namespace of its own nobody can tell
+    assert "web" in cell.ok("top", "--once").text
+
+
 def test_signals(cell, web):
     ident = cell.ok("exec", "-d", "web", "--", "sh", "-c",
         'trap "echo usr1" USR1; trap "exit 3" TERM; echo up; while :; do sleep 0.02; done').text.strip()

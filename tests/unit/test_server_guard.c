@@ -35,6 +35,16 @@ static struct guard_settings *settings(const char *text)
 	return g;
 }
 
+static void decide(const struct guard_settings *g, const struct policy_request *q, struct fake *f,
+	struct policy_decision *d)
+{
+	struct buf body = {0};
+
+	if (guard_body(q, d, &body) == 0)
+		guard_ask(g, &body, call, f, d);
+	buf_done(&body);
+}
+
 static struct policy_decision ask(struct fake *f)
 {
 	struct guard_settings *g =
@@ -44,7 +54,7 @@ static struct policy_decision ask(struct fake *f)
 		.argv = (const char *const[]){"ls", "-l", NULL}};
 	struct policy_decision d = {POLICY_ASK, "rule 2", ""};
 
-	guard_decide(g, &q, call, f, &d);
+	decide(g, &q, f, &d);
 	guard_settings_free(g);
 	ASSERT_STR(d.rule, "guard");
 	return d;
@@ -119,7 +129,7 @@ TEST(a_request_that_is_no_text_is_denied)
 	struct policy_decision d = {POLICY_ASK, "x", ""};
 	struct fake f = {.status = 200, .answer = "{\"decision\":\"allow\"}"};
 
-	guard_decide(g, &q, call, &f, &d);
+	decide(g, &q, &f, &d);
 	ASSERT_EQ(d.effect, POLICY_DENY);
 	guard_settings_free(g);
 }

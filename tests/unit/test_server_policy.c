@@ -177,8 +177,7 @@ TEST(what_is_wrong_with_a_rule_is_said_with_its_place)
 		"cell.yaml:1:48: 'time' takes a span of the day, not 'noon'");
 	rejects("server: {policy: {rules: [{effect: deny, time: '08:00-09:00', zone: "
 		"Mars/Olympus}]}}\n",
-		"cell.yaml:1:69: there is no time zone 'Mars/Olympus' here: No such file or "
-		"directory");
+		"cell.yaml:1:69: there is no time zone 'Mars/Olympus' here");
 	rejects("server: {policy: {rules: [{effect: deny, zone: UTC}]}}\n",
 		"cell.yaml:1:48: 'zone' without 'time' or 'weekdays'");
 }

@@ -158,6 +158,13 @@ static int send_on(int fd, const struct launcher_request *rq, struct cell_error 
 	return 0;
 }
 
+static int fail_dead(struct cell_error *err)
+{
+	int r = cell_fail(err, CELL_EBACKEND, ECONNRESET, "the launcher died while it was asked");
+
+	return cell_error_hint(err, r, "try again: it is started anew");
+}
+
 int jail_client_receive(int control_fd, int timeout_ms, struct launcher_reply *ret, int *ret_fd,
 	struct cell_error *err)
 {
@@ -194,11 +201,8 @@ int jail_client_receive(int control_fd, int timeout_ms, struct launcher_reply *r
 		else
 			close(fd);
 	}
-	if (n != (ssize_t)sizeof *ret || ret->magic != LAUNCHER_MAGIC) {
-		int r = cell_fail(err, CELL_EBACKEND, ECONNRESET,
-			"the launcher died while it was asked");
-		return cell_error_hint(err, r, "try again: it is started anew");
-	}
+	if (n != (ssize_t)sizeof *ret || ret->magic != LAUNCHER_MAGIC)
+		return fail_dead(err);
 	ret->text[sizeof ret->text - 1] = '\0';
 	return 0;
 }
@@ -238,6 +242,8 @@ static int be_ready(struct cell_error *err)
 		.scratch_fd = -1,
 		.slots_fd = slots};
 	r = send_on(launcher.fd, &rq, err);
+	if (r == -EPIPE || r == -ECONNRESET)
+		return fail_dead(err);
 	if (r < 0)
 		return cell_fail_errno(err, -r, "ask the launcher");
 	cell_closep(&theirs);
@@ -275,7 +281,7 @@ int jail_client_send(struct launcher_request *rq, struct cell_error *err)
 			r = send_on(launcher.fd, rq, err);
 	}
 	if (r == -EPIPE || r == -ECONNRESET)
-		(void)cell_fail(err, CELL_EBACKEND, -r, "ask the launcher");
+		r = fail_dead(err);
 	(void)pthread_mutex_unlock(&launcher.lock);
 	return r < 0 ? r : steal_fd(ours);
 }

@@ -24,6 +24,7 @@ static struct {
 	pid_t pid; /* who looked, as whom: another must look for itself; 0: nobody yet */
 	uid_t uid;
 	bool is_usable, is_tried;
+	int broken; /* errno: there was no answer at all, so whoever comes next asks again */
 	uint32_t can;
 	struct launcher_reply hello;
 	char reason[240], fix[240];
@@ -57,6 +58,7 @@ static void look(bool is_hasty)
 	if (r == 0 && !is_hasty)
 		r = try_cell(0, &trial, &err);
 	found.has_tried_network = false;
+	found.net_reason[0] = '\0';
 	found.pid = getpid();
 	found.uid = geteuid();
 	found.is_tried = r < 0 || !is_hasty;
@@ -66,6 +68,7 @@ static void look(bool is_hasty)
 		    (is_hasty ? LAUNCHER_CAN_OVERLAY
 			      : trial.can & (LAUNCHER_CAN_FULL_PROC | LAUNCHER_CAN_OVERLAY));
 	found.hello.can = found.can;
+	found.broken = 0;
 	if (found.is_usable)
 		return;
 	if (hello.answer == LAUNCHER_FAILED)
@@ -75,6 +78,9 @@ static void look(bool is_hasty)
 	else {
 		(void)snprintf(found.reason, sizeof found.reason, "%.239s", err.msg);
 		(void)snprintf(found.fix, sizeof found.fix, "%.239s", err.hint);
+		/* a launcher that dies, or a machine that is short of something for now, is no lack */
+		if (r < 0 && err.code != CELL_ENOTSUP && err.code != CELL_EDENIED)
+			found.broken = -r;
 	}
 }
 
@@ -84,9 +90,9 @@ static void try_network(void)
 	struct launcher_reply trial = {0};
 	struct cell_error err = {0};
 
-	found.has_tried_network = true;
 	found.net_reason[0] = found.net_fix[0] = '\0';
-	if (try_cell(LAUNCHER_NET_OPEN, &trial, &err) == 0 && trial.answer == LAUNCHER_READY)
+	found.has_tried_network = try_cell(LAUNCHER_NET_OPEN, &trial, &err) == 0;
+	if (found.has_tried_network && trial.answer == LAUNCHER_READY)
 		return;
 	if (trial.answer == LAUNCHER_FAILED) {
 		jail_explain_parts(&trial, found.net_reason, found.net_fix);
@@ -100,7 +106,7 @@ static void lack_network(struct cell_probe *p)
 {
 	const char *fix = "", *lack = found.can & LAUNCHER_IS_ROOTFUL ? NULL : jail_net_lack(&fix);
 
-	if (!lack && found.has_tried_network && found.net_reason[0]) {
+	if (!lack && found.net_reason[0]) {
 		lack = found.net_reason;
 		fix = found.net_fix;
 	}
@@ -131,21 +137,12 @@ const struct launcher_reply *jail_found(void)
 	return &found.hello;
 }
 
-void jail_probe(struct cell_probe *p)
+/* What it found, with the lock held: somebody else may be looking again. */
+static void tell(struct cell_probe *p)
 {
 	static const enum cell_cap images[] = {
 		CELL_CAP_ROOT_DIR, CELL_CAP_ROOT_TAR, CELL_CAP_IMAGE};
 
-	(void)pthread_mutex_lock(&found.lock);
-	if (found.pid != getpid() || found.uid != geteuid() || (!found.is_tried && !p->is_hasty))
-		look(p->is_hasty);
-	if (found.is_usable && p->is_thorough && !found.has_tried_network)
-		try_network();
-	(void)pthread_mutex_unlock(&found.lock);
-	if (!found.is_usable) {
-		cell_probe_refuse(p, found.reason, found.fix);
-		return;
-	}
 	lack_limit(p, LAUNCHER_CAN_MEMORY, CELL_CAP_LIMIT_MEMORY, "memory");
 	lack_limit(p, LAUNCHER_CAN_CPU, CELL_CAP_LIMIT_CPUS, "cpu");
 	/* counted by RLIMIT_NPROC where there is no such cgroup, which is per user namespace */
@@ -170,4 +167,21 @@ void jail_probe(struct cell_probe *p)
 			cell_probe_lack(p, images[i],
 				"no overlay can be mounted in a user namespace here",
 				"use Linux 5.11 or later; as root: modprobe overlay");
+}
+
+void jail_probe(struct cell_probe *p)
+{
+	(void)pthread_mutex_lock(&found.lock);
+	if (found.broken || found.pid != getpid() || found.uid != geteuid() ||
+		(!found.is_tried && !p->is_hasty))
+		look(p->is_hasty);
+	if (found.is_usable && p->is_thorough && !found.has_tried_network)
+		try_network();
+	if (found.is_usable)
+		tell(p);
+	else if (found.broken)
+		cell_probe_break(p, found.broken, found.reason, found.fix);
+	else
+		cell_probe_refuse(p, found.reason, found.fix);
+	(void)pthread_mutex_unlock(&found.lock);
 }

@@ -357,7 +357,10 @@ int remote_platform(struct cell *cell, cell_platform_fn fn, void *user, struct c
 		.guest_pid = remote_int(o, "guest_pid"),
 		.guest_rss_bytes = (uint64_t)remote_int(o, "guest_rss_bytes"),
 		.execs_running = (uint32_t)remote_int(o, "execs_running"),
-		.clients = (uint32_t)remote_int(o, "clients")};
+		.clients = (uint32_t)remote_int(o, "clients"),
+		.cpu_ns = (uint64_t)remote_int(o, "cpu_us") * 1000,
+		.used_memory_bytes = (uint64_t)remote_int(o, "used_memory_bytes"),
+		.processes = (uint32_t)remote_int(o, "processes")};
 	r = fn(&p, user);
 	json_decref(o);
 	return r;
