@@ -51,7 +51,9 @@ struct cell_code_opts {
 				 within grace_ms is killed, and the state lost */
 	uint64_t grace_ms; /* 0: 2 s */
 	bool with_input; /* input() is answered with cell_code_answer(); otherwise it is an EOFError */
-	bool is_detached;    /* cell_code_start: goes on without a client; attach to it by its id */
+	bool is_detached; /* cell_code_start: goes on without a client; attach to it by its id */
+	bool is_durable; /* as CELL_EXEC_DURABLE: with no reader the code waits when keep_bytes are full;
+				 otherwise what has no place is dropped, and counted */
 	uint64_t keep_bytes; /* as in struct cell_exec_opts */
 	size_t max_output;   /* cell_code: bytes collected of stdout and of stderr; 0: 1 MiB */
 };
@@ -77,16 +79,19 @@ struct cell_code_done {
 	double execution_time_ms;
 	bool timed_out;	  /* it was interrupted or killed at its deadline */
 	bool interrupted; /* by cell_context_interrupt */
+	bool restarted; /* the variables of earlier runs were gone: the interpreter had died in between */
 	bool oom;
-	int signal;    /* 0, or what killed the interpreter */
-	int exit_code; /* of an interpreter that ended */
+	int signal;		/* 0, or what killed the interpreter */
+	int exit_code;		/* of an interpreter that ended */
+	uint64_t dropped_bytes; /* of output that nobody was there to read and that had no place */
 };
 
 struct cell_code_event {
 	enum cell_code_event_type type;
 	bool is_late; /* output of something that an earlier run of this context left running */
 	const char *
-		data; /* valid until the next call on this cell; NUL-terminated behind its length */
+		data; /* valid until the next call on this cell. JSON has a NUL behind it, STDOUT and
+			     STDERR have none */
 	size_t len;
 	struct cell_code_done done;
 };
