@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/code/job.h"
-#include "cli/code/language.h"
 #include "cli/code/notebook_run.h"
 #include "cli/code/place.h"
 #include "cli/code/repl.h"
@@ -17,6 +16,7 @@
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "core/code_language.h"
 #include "core/run_gather.h"
 
 #define CODE_MAX (16u << 20)

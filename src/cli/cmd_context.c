@@ -8,13 +8,13 @@
 #include "base/cleanup.h"
 #include "cli/args.h"
 #include "cli/cells.h"
-#include "cli/code/language.h"
 #include "cli/command.h"
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/spec.h"
 #include "cli/units.h"
+#include "core/code_language.h"
 
 #define DEFAULT_CONTEXT "python"
 

@@ -167,7 +167,7 @@ json_t *run_gather_json(const struct run_gather *g)
 const char *run_bundle_text(const json_t *data, const char *mime, char **ret_own)
 {
 	const json_t *v = json_object_get(data, mime);
-	struct buf b = BUF_INIT(RUN_PAYLOAD_MAX);
+	struct buf b = BUF_INIT(WIRE_RUN_MAX_WHOLE);
 
 	*ret_own = NULL;
 	if (json_is_string(v))

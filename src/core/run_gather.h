@@ -6,6 +6,7 @@
 #pragma once
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "core/run_record.h"
 
 #define RUN_RESULTS_MAX (64u << 20) /* bytes of what is shown that are kept */

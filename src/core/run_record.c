@@ -9,35 +9,20 @@ static const char *const names[] = {
 	"", "stdout", "stderr", "display", "result", "error", "input", "clear", "answer", "done"};
 static const char *const states[] = {"", "kept", "lost", "ended"};
 
-static uint32_t length_of(const uint8_t head[RUN_HEAD])
+static uint32_t length_of(const uint8_t head[WIRE_RUN_HEADER])
 {
-	return (uint32_t)head[4] | (uint32_t)head[5] << 8 | (uint32_t)head[6] << 16 |
-	       (uint32_t)head[7] << 24;
+	return wire_u32_get(head + 4);
 }
 
-static bool is_head(const uint8_t head[RUN_HEAD])
+static bool is_head(const uint8_t head[WIRE_RUN_HEADER])
 {
 	return head[0] >= CELL_CODE_STDOUT && head[0] <= CELL_CODE_DONE &&
-	       length_of(head) <= RUN_PAYLOAD_MAX;
+	       length_of(head) <= WIRE_RUN_MAX;
 }
 
-void run_decoder_reset(struct run_decoder *d)
+static size_t take_head(uint8_t head[WIRE_RUN_HEADER], size_t *n_head, const uint8_t *p, size_t n)
 {
-	d->n_head = 0;
-	d->left = 0;
-	d->is_given = d->is_inside = d->is_skipping = false;
-	buf_reset(&d->payload);
-}
-
-void run_decoder_done(struct run_decoder *d)
-{
-	run_decoder_reset(d);
-	buf_done(&d->payload);
-}
-
-static size_t take_head(uint8_t head[RUN_HEAD], size_t *n_head, const uint8_t *p, size_t n)
-{
-	size_t want = RUN_HEAD - *n_head;
+	size_t want = WIRE_RUN_HEADER - *n_head;
 
 	want = want < n ? want : n;
 	memcpy(head + *n_head, p, want);
@@ -45,88 +30,23 @@ static size_t take_head(uint8_t head[RUN_HEAD], size_t *n_head, const uint8_t *p
 	return want;
 }
 
-static void give(struct run_decoder *d, struct cell_code_event *ret)
-{
-	*ret = (struct cell_code_event){.type = (enum cell_code_event_type)d->head[0],
-		.is_late = d->head[1] & RUN_FLAG_LATE,
-		.data = buf_str(&d->payload),
-		.len = d->payload.len};
-	if (ret->type == CELL_CODE_DONE) {
-		json_t *o = json_loadb(ret->data, ret->len, 0, NULL);
-		run_done_read(o, &ret->done);
-		json_decref(o);
-	}
-	d->is_given = true;
-}
-
-/* A head is complete: does it go on with what we have? */
-static int begin_record(struct run_decoder *d)
-{
-	bool is_rest = d->head[1] & RUN_FLAG_REST;
-
-	if (!is_head(d->head))
-		return -EBADMSG;
-	d->left = length_of(d->head);
-	if (is_rest && !d->is_inside)
-		d->is_skipping = true;
-	if (!is_rest) {
-		buf_reset(&d->payload);
-		d->is_inside = true;
-		d->is_skipping = false;
-	}
-	return 0;
-}
-
-ssize_t run_decoder_feed(struct run_decoder *d, const void *p, size_t n,
-	struct cell_code_event *ret)
-{
-	const uint8_t *at = p;
-	size_t used = 0;
-
-	*ret = (struct cell_code_event){.type = CELL_CODE_NONE};
-	if (d->is_given)
-		run_decoder_reset(d);
-	while (used < n) {
-		if (d->n_head < RUN_HEAD) {
-			used += take_head(d->head, &d->n_head, at + used, n - used);
-			if (d->n_head == RUN_HEAD && begin_record(d) < 0)
-				return -EBADMSG;
-			if (d->n_head < RUN_HEAD)
-				break;
-		}
-		size_t want = d->left < n - used ? d->left : n - used;
-		if (!d->is_skipping && buf_add(&d->payload, at + used, want) < 0)
-			return -EBADMSG; /* too long for an event */
-		used += want;
-		d->left -= (uint32_t)want;
-		if (d->left)
-			break;
-		d->n_head = 0;
-		if (d->head[1] & RUN_FLAG_MORE || d->is_skipping)
-			continue;
-		give(d, ret);
-		break;
-	}
-	return (ssize_t)used;
-}
-
 bool run_splitter_is_inside(const struct run_splitter *s)
 {
-	return s->left || (s->n_head && s->n_head < RUN_HEAD);
+	return s->left || (s->n_head && s->n_head < WIRE_RUN_HEADER);
 }
 
 size_t run_splitter_rest(const struct run_splitter *s, const void *p, size_t n)
 {
-	uint8_t head[RUN_HEAD];
+	uint8_t head[WIRE_RUN_HEADER];
 	size_t n_head = s->n_head, used = 0;
 	uint64_t left = s->left;
 
 	if (!run_splitter_is_inside(s))
 		return 0;
-	if (n_head < RUN_HEAD) {
+	if (n_head < WIRE_RUN_HEADER) {
 		memcpy(head, s->head, n_head);
 		used = take_head(head, &n_head, p, n);
-		left = n_head == RUN_HEAD ? length_of(head) : 0;
+		left = n_head == WIRE_RUN_HEADER ? length_of(head) : 0;
 	}
 	return left < n - used ? used + (size_t)left : n;
 }
@@ -137,13 +57,13 @@ int run_splitter_feed(struct run_splitter *s, const void *p, size_t n)
 
 	while (n) {
 		size_t used;
-		if (!s->left && s->n_head == RUN_HEAD)
+		if (!s->left && s->n_head == WIRE_RUN_HEADER)
 			s->n_head = 0;
-		if (s->n_head < RUN_HEAD) {
+		if (s->n_head < WIRE_RUN_HEADER) {
 			used = take_head(s->head, &s->n_head, at, n);
 			at += used;
 			n -= used;
-			if (s->n_head < RUN_HEAD)
+			if (s->n_head < WIRE_RUN_HEADER)
 				return 0;
 			if (!is_head(s->head))
 				return -EBADMSG;
@@ -198,6 +118,8 @@ void run_done_read(const json_t *o, struct cell_code_done *ret)
 		.execution_time_ms = json_number_value(json_object_get(o, "execution_time_ms")),
 		.timed_out = is_true(o, "timed_out"),
 		.interrupted = is_true(o, "interrupted"),
+		.restarted = is_true(o, "restarted"),
+		.dropped_bytes = (uint64_t)json_integer_value(json_object_get(o, "dropped_bytes")),
 		.oom = is_true(o, "oom"),
 		.signal = (int)json_integer_value(json_object_get(o, "signal")),
 		.exit_code = (int)json_integer_value(json_object_get(o, "exit_code"))};
@@ -208,9 +130,10 @@ void run_done_read(const json_t *o, struct cell_code_done *ret)
 
 json_t *run_done_json(const struct cell_code_done *d)
 {
-	return json_pack("{s:b, s:s, s:I, s:f, s:b, s:b, s:b, s:o, s:i}", "ok", d->is_ok, "state",
-		run_state_name(d->state), "execution_count", (json_int_t)d->execution_count,
-		"execution_time_ms", d->execution_time_ms, "timed_out", d->timed_out, "interrupted",
-		d->interrupted, "oom", d->oom, "signal",
+	return json_pack("{s:b, s:s, s:I, s:f, s:b, s:b, s:b, s:b, s:I, s:o, s:i}", "ok", d->is_ok,
+		"state", run_state_name(d->state), "execution_count",
+		(json_int_t)d->execution_count, "execution_time_ms", d->execution_time_ms,
+		"timed_out", d->timed_out, "interrupted", d->interrupted, "restarted", d->restarted,
+		"oom", d->oom, "dropped_bytes", (json_int_t)d->dropped_bytes, "signal",
 		d->signal ? json_integer(d->signal) : json_null(), "exit_code", d->exit_code);
 }

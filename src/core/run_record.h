@@ -1,54 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * run_record.h: what a run of code gives, as bytes. Its output is one stream of records (docs/protocol.md):
- *
- *	u8 type (enum cell_code_event_type), u8 flags, u16 0, u32 length (little endian), payload
- *
- * stdout and stderr carry raw bytes, everything else JSON text; a long event is several records. Pure: no I/O, and nothing is trusted.
- */
+/* run_record.h: where the records of a run's output (wire.h) begin and end, and words for what they are. Pure: no I/O, and nothing is
+ * trusted. core/code_event.h makes events of them. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "cell/code.h"
 
-#include "base/buf.h"
+#include "wire/wire.h"
 
-#define RUN_HEAD	8
-#define RUN_PAYLOAD_MAX (64u << 20)
-#define RUN_FLAG_LATE	1
-#define RUN_FLAG_MORE	2    /* the event goes on in the next record */
-#define RUN_FLAG_REST	4    /* and began in the one before */
-#define RUN_ENDING_MAX	4096 /* bytes of a DONE's payload */
-#define RUN_DECODER_INIT                             \
-	{                                            \
-		.payload = BUF_INIT(RUN_PAYLOAD_MAX) \
-	}
-
-/* Events out of pieces that are cut anywhere. */
-struct run_decoder {
-	uint8_t head[RUN_HEAD];
-	size_t n_head;
-	uint32_t left; /* of the record's payload */
-	struct buf payload;
-	bool is_inside;	  /* an event has begun */
-	bool is_skipping; /* the rest of one whose beginning is not there */
-	bool is_given;	  /* the event of the last call is still in payload */
-};
-void run_decoder_done(struct run_decoder *d);
-/* Something is missing: forget what was begun. */
-void run_decoder_reset(struct run_decoder *d);
-/* Takes bytes up to the end of one event: how many of the n. ret->type is CELL_CODE_NONE while it is not complete. What ret
- * points to is valid until the next call. -EBADMSG: that is no record. */
-ssize_t run_decoder_feed(struct run_decoder *d, const void *p, size_t n,
-	struct cell_code_event *ret);
+#define RUN_ENDING_MAX 4096 /* bytes of a DONE's payload */
 
 /* Where records begin and end, without keeping them; and the payload of the last DONE, which is small. */
 struct run_splitter {
-	uint8_t head[RUN_HEAD];
+	uint8_t head[WIRE_RUN_HEADER];
 	size_t n_head;
 	uint64_t left; /* of the payload */
 	char ending[RUN_ENDING_MAX];

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/code/language.h"
 #include "cli/memory.h"
 #include "cli/text.h"
+#include "core/code_language.h"
 #include "core/run_gather.h"
 
 #define FILE_MAX   (256u << 20)

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "core/run_gather.h"
 
-#define WAITING_MAX (6u * RUN_PAYLOAD_MAX) /* one event, made visible */
+#define WAITING_MAX (6u * WIRE_RUN_MAX_WHOLE) /* one event, made visible */
 
 void code_screen_init(struct code_screen *s, const struct cli *cli, bool is_lines, bool is_raw)
 {
@@ -111,8 +111,8 @@ static int save(struct code_screen *s, const char *suffix, const void *p, size_t
 static int put_picture(struct code_screen *s, const json_t *data, struct cell_error *err)
 {
 	for (const char *const *mime = picture_types; *mime; mime++) {
-		auto_buf struct buf bytes = BUF_INIT(RUN_PAYLOAD_MAX),
-				    sequence = BUF_INIT(2u * RUN_PAYLOAD_MAX);
+		auto_buf struct buf bytes = BUF_INIT(WIRE_RUN_MAX_WHOLE),
+				    sequence = BUF_INIT(2u * WIRE_RUN_MAX_WHOLE);
 		auto_free char *own = NULL;
 		const char *text = run_bundle_text(data, *mime, &own);
 		bool is_shown = false;
@@ -185,7 +185,7 @@ static int put_error(struct code_screen *s, const json_t *error, struct cell_err
 	const json_t *lines = json_object_get(error, "traceback");
 	const char *name = json_string_value(json_object_get(error, "name"));
 	const char *message = json_string_value(json_object_get(error, "message")), *last = "";
-	auto_buf struct buf b = BUF_INIT(RUN_PAYLOAD_MAX);
+	auto_buf struct buf b = BUF_INIT(WIRE_RUN_MAX_WHOLE);
 	int r = 0;
 
 	if (s->is_exit)

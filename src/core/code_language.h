@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* language.h: which language a piece of code is in. Pure. */
+/* code_language.h: which language a piece of code is in. Pure. */
 #pragma once
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* language.c: see language.h. */
-#include "cli/code/language.h"
+/* code_language.c: see code_language.h. */
+#include "core/code_language.h"
 
 #include <stdbool.h>
 #include <string.h>
