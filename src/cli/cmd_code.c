@@ -44,8 +44,8 @@ static int read_fd(int fd, const char *name, struct buf *into, struct cell_error
 
 	while ((n = read(fd, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR))
 		if (n > 0 && buf_add(into, piece, (size_t)n) < 0)
-			return cell_fail(err, CELL_ELIMIT, EFBIG,
-				"'%.100s': more than 16 MiB of code", name);
+			return cell_fail(err, CELL_ELIMIT, 0, "'%.100s': more than 16 MiB of code",
+				name);
 	return n < 0 ? cell_fail_errno(err, errno, "read '%s'", name) : 0;
 }
 

@@ -313,7 +313,7 @@ static int print_variables(const struct cli *cli, json_t *list)
 
 static int no_json(const struct cli *cli, struct cell_error *err)
 {
-	cell_fail(err, CELL_EPROTOCOL, EPROTO, "the interpreter answered with no JSON");
+	cell_fail(err, CELL_EPROTOCOL, 0, "the interpreter answered with no JSON");
 	return cli_fail(cli, err);
 }
 

@@ -12,6 +12,7 @@
 #include "core/exec.h"
 #include "core/run_record.h"
 #include "server/clock.h"
+#include "server/run.h"
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session.h"
@@ -210,8 +211,13 @@ static void add_ending(struct exec *e, json_t *end)
 			       ? json_loadb(e->split->ending, e->split->n_ending, 0, NULL)
 			       : NULL;
 
-	if (json_is_object(done))
+	if (json_is_object(done)) {
+		struct cell_code_done d;
+		run_done_read(done, &d);
+		json_decref(done);
+		done = run_done_json(&d);
 		(void)json_object_update(end, done);
+	}
 	json_decref(done);
 }
 
@@ -681,6 +687,8 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 
 json_t *exec_json(struct exec *e)
 {
+	if (exec_is_run(e))
+		return run_json(e);
 	json_t *o = json_object(), *v;
 	const char *key;
 

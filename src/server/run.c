@@ -85,6 +85,24 @@ int run_reader_next(struct run_reader *r, struct spool *s, struct spool_cursor *
 	}
 }
 
+int run_answer(struct exec *e, const char *line, struct cell_error *err)
+{
+	if (strchr(line, '\n'))
+		return cell_error_hint(err, cell_fail(err, CELL_EINVAL, 0, "an answer is one line"),
+			"give each line when it is asked for");
+	auto_free char *text = NULL;
+	struct cell_error why = {0};
+	if (asprintf(&text, "%s\n", line) < 0) {
+		text = NULL;
+		return cell_fail_errno(err, ENOMEM, "answer '%s'", e->id);
+	}
+	(void)exec_write(e, text, strlen(text), &why);
+	if (!why.code)
+		return 0;
+	*err = why;
+	return -EPIPE;
+}
+
 /* ---- for clients ---- */
 
 static json_t *event_json(const struct cell_code_event *e)
@@ -135,8 +153,8 @@ json_t *run_item_json(struct exec *e, const struct run_item *item, const char **
 
 json_t *run_json(struct exec *e)
 {
-	static const char *const asked[] = {
-		"language", "context", "code", "started_at", "labels", "request_id", "stdin", NULL};
+	static const char *const asked[] = {"language", "context", "code", "code_bytes",
+		"code_sha256", "started_at", "labels", "request_id", "stdin", NULL};
 	json_t *o = json_object(), *v;
 
 	(void)json_object_set_new(o, "id", json_string(e->id));

@@ -41,6 +41,9 @@ void run_reader_done(struct run_reader *r);
 int run_reader_next(struct run_reader *r, struct spool *s, struct spool_cursor *c,
 	struct run_item *ret);
 
+/* A line for the code that waits for one. CELL_EINVAL when it is more than one. */
+int run_answer(struct exec *e, const char *line, struct cell_error *err);
+
 /* One event for a client, with a "type"; a new reference. */
 json_t *run_item_json(struct exec *e, const struct run_item *item, const char **ret_type);
 /* {id, session, status, language, context, code, started_at ...}; a new reference. */

@@ -23,7 +23,7 @@
 
 static int damaged(const char *name, struct cell_error *err, const char *what)
 {
-	int r = cell_fail(err, CELL_EINVAL, EINVAL, "'%.100s' is no notebook: %s", name, what);
+	int r = cell_fail(err, CELL_EINVAL, 0, "'%.100s' is no notebook: %s", name, what);
 
 	return cell_error_hint(err, r, "notebooks of Jupyter, nbformat 4, can be run");
 }
@@ -72,8 +72,8 @@ int notebook_parse(const char *text, size_t n, const char *name, struct notebook
 	int r = 0;
 
 	if (!nb.root) {
-		r = cell_fail(err, CELL_EINVAL, EINVAL, "'%.100s' is no notebook: line %d: %.80s",
-			name, why.line, why.text);
+		r = cell_fail(err, CELL_EINVAL, 0, "'%.100s' is no notebook: line %d: %.80s", name,
+			why.line, why.text);
 		return cell_error_hint(err, r, "a notebook is a JSON document");
 	}
 	nb.cells = json_object_get(nb.root, "cells");
@@ -109,7 +109,7 @@ int notebook_read(const char *path, struct notebook *ret, struct cell_error *err
 		return cell_fail_errno(err, errno, "read '%s'", path);
 	while ((n = read(fd, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR))
 		if (n > 0 && buf_add(&b, piece, (size_t)n) < 0)
-			return cell_fail(err, CELL_ELIMIT, EFBIG, "read '%s': it is too big", path);
+			return cell_fail(err, CELL_ELIMIT, 0, "read '%s': it is too big", path);
 	if (n < 0)
 		return cell_fail_errno(err, errno, "read '%s'", path);
 	return notebook_parse(buf_str(&b), b.len, path, ret, err);
