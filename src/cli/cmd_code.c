@@ -182,6 +182,7 @@ static int save_pictures(struct code_screen *s, const struct run_gather *g, stru
 	size_t i;
 	int r = 0;
 
+	s->is_lines = false;
 	json_array_foreach (g->results, i, item) {
 		auto_free char *text = json_dumps(item, JSON_COMPACT);
 		const json_t *data = json_object_get(item, "data");

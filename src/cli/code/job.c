@@ -311,7 +311,7 @@ int code_job_exit(const struct code_job *j, bool has_failed)
 		return CLI_EXIT_SIGNAL + SIGINT;
 	if (d->signal)
 		return CLI_EXIT_SIGNAL + d->signal;
-	if (d->state == CELL_CODE_ENDED)
+	if (d->state == CELL_CODE_ENDED || (d->state == CELL_CODE_LOST && d->exit_code))
 		return d->exit_code & 0xff;
 	return has_failed || !d->is_ok ? CLI_EXIT_NO : CLI_EXIT_OK;
 }

@@ -306,8 +306,8 @@ static int type(struct typing *t)
 			draw(t, false);
 	}
 	t->edit.cursor = t->edit.text.len;
-	draw(t, true);
 	say("\x1b[?2004l", 8);
+	draw(t, true);
 	cli_terminal_restore();
 	return t->is_submitted;
 }
