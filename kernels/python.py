@@ -163,8 +163,10 @@ def json_text(v):
 
 def event(kind, v):
     """Something to see: what was printed before must be on its way first."""
+    global current
     flush_streams()
     send(kind, json_text(v).encode())
+    current = after_event
 
 
 def display(*objects, **how):
@@ -177,8 +179,8 @@ def display(*objects, **how):
 #
 # Lines go out as they are written, until they are many; then, and for what is no whole line, a thread of ours
 # flushes some fifty times a second. At most one of the streams holds something back: whoever writes to another one
-# than before flushes the former, and where the file differs tells the guest (mark), which reads both empty. So the
-# order of the two is exact.
+# than before flushes the former, and where the file differs tells the guest (mark), which reads both empty. The same
+# after something was shown. So the order of all of it is exact.
 
 BURST = 32  # lines written at once within TICK_S
 TICK_S = 0.004
@@ -193,6 +195,19 @@ text_write = io.TextIOWrapper.write
 bytes_write = io.BufferedWriter.write
 
 
+class AfterEvent:
+    """Stands for a stream after something was shown: what is written next must not overtake it."""
+
+    fd = 3
+
+    @staticmethod
+    def flush():
+        pass
+
+
+after_event = AfterEvent()
+
+
 def switch(stream):
     global current
     old, current = current, stream
@@ -202,7 +217,13 @@ def switch(stream):
         old.flush()
     except (OSError, ValueError):
         pass
-    if old.fd != stream.fd and is_running and not is_child and lock.acquire(False):
+    if old.fd != stream.fd:
+        mark()
+
+
+def mark():
+    """Has the guest take in all that was written and sent so far."""
+    if is_running and not is_child and lock.acquire(False):
         try:
             send(b"mark")
             while True:
@@ -659,7 +680,7 @@ class Quitter:
 # ---- what is changed in modules when they are imported ----
 
 HOOKED = {
-    "threading", "getpass", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot",
+    "threading", "getpass", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
     "IPython.core.display_functions", "IPython.core.display", "IPython.display",
 }  # fmt: skip
 
@@ -1025,9 +1046,11 @@ def add_table(v, data):
     import json
 
     try:
+        if type(v).__name__ == "DataFrame" and not v.columns.is_unique:
+            return
         table = json.loads(v.head(TABLE_ROWS).to_json(orient="table", date_format="iso", default_handler=str))
     except Exception:
-        return  # two columns of one name, several levels, things that have no JSON
+        return  # what has no JSON
     table["rows"] = len(v)
     data["application/vnd.dataresource+json"] = table
 
@@ -1198,6 +1221,7 @@ class Printer:
             self.fit()
 
     def break_(self):
+        self.break_outermost()
         self.flush()
         self.newline(self.indentation)
 
@@ -1212,30 +1236,34 @@ class Printer:
         self.held, self.held_width = [], 0
 
     def fit(self):
-        """Break outer groups until the line has room."""
         while self.column + self.held_width > self.max_width:
-            breaks = [group for _, group, _ in self.held if group is not None and not group.is_broken]
-            if not breaks:
-                for group in self.groups:
-                    group.is_broken = True
+            if not self.break_outermost():
                 return
-            chosen = min(breaks, key=lambda g: g.depth)
+
+    def break_outermost(self):
+        """Puts the items of the outermost group that is still in one line on lines of their own."""
+        breaks = [group for _, group, _ in self.held if group is not None and not group.is_broken]
+        if not breaks:
             for group in self.groups:
-                if group.depth <= chosen.depth:
-                    group.is_broken = True
-            chosen.is_broken = True
-            last = max([i for i, (_, group, _) in enumerate(self.held) if group is chosen])
-            following = last + 1
-            while following < len(self.held) and self.held[following][1] is None:
-                following += 1
-            for text, group, indentation in self.held[:following]:
-                self.held_width -= len(text)
-                if group is chosen:
-                    self.newline(indentation)
-                else:
-                    self.output.append(text)
-                    self.column += len(text)
-            self.held = self.held[following:]
+                group.is_broken = True
+            return False
+        chosen = min(breaks, key=lambda g: g.depth)
+        for group in self.groups:
+            if group.depth <= chosen.depth:
+                group.is_broken = True
+        chosen.is_broken = True
+        following = max([i for i, (_, group, _) in enumerate(self.held) if group is chosen]) + 1
+        while following < len(self.held) and self.held[following][1] is None:
+            following += 1
+        for text, group, indentation in self.held[:following]:
+            self.held_width -= len(text)
+            if group is chosen:
+                self.newline(indentation)
+            else:
+                self.output.append(text)
+                self.column += len(text)
+        self.held = self.held[following:]
+        return True
 
     def begin_group(self, indent=0, open=""):
         if open:
@@ -1520,12 +1548,7 @@ def lay_pattern(v, p, is_cycle):
     import re
 
     p.text("re.compile(")
-    text = repr(v.pattern)
-    if text[:1] in "uU":
-        text = "ur" + text[1:]
-    else:
-        text = "r" + text
-    p.text(text)
+    p.text("r" + repr(v.pattern).replace("\\\\", "\\"))
     if v.flags:
         p.text(",")
         p.breakable()
@@ -1873,6 +1896,12 @@ def after_matplotlib_pyplot(module):
     patch_pyplot(module)
 
 
+def after_pandas(module):
+    """Pandas thinks that it is in a terminal and leaves out columns until its tables fit that."""
+    if module.get_option("display.max_columns") == 0:
+        module.set_option("display.max_columns", 20)
+
+
 def after_IPython_display(module):
     part("display")
     for name in ("display", "clear_output", "update_display", "publish_display_data", "DisplayHandle"):
@@ -1945,8 +1974,8 @@ def patch_pyplot(module):
 #: part magic
 def compile_magic(text, name, flags, problem):
     part("magics")
-    changed = without_magics(text, name, flags, problem)
-    if changed is None:
+    changed, problem = without_magics(text, name, flags, problem)
+    if problem is not None:
         problem.__context__ = None
         raise problem.with_traceback(None)
     builtins.__cell_magic__ = magic
@@ -1980,8 +2009,6 @@ def ends_in_semicolon(text):
 
 
 #: part await
-import asyncio
-
 kept_loop = None
 is_cancelled = False
 
@@ -2079,6 +2106,9 @@ def patch_tasks(module):
     module.create_task = create_task
 
 
+import asyncio  # noqa: E402  last: while it is imported, patch_tasks is called
+
+
 #: part magics
 # Lines that are no Python but that people type in notebooks: !command, %magic, %%magic at the top of a piece of code,
 # x = !command, thing?, and some commands without their sign (pip install). Each is replaced, where the compiler
@@ -2091,30 +2121,42 @@ BARE = re.compile(r"(\s*)(pip3?|conda|cd|%s)\s+([^=(\s].*)" % "|".join(COMMANDS)
 
 
 def without_magics(text, name, flags, problem):
-    """The text with its magics replaced, or None when that is not what is wrong with it."""
+    """(the text with its magics replaced, what is wrong with it then)."""
     stripped = text.lstrip()
     if stripped.startswith("%%"):
         head, _, body = stripped[2:].partition("\n")
         word, _, rest = head.strip().partition(" ")
         lead = text[: len(text) - len(stripped)].count("\n")
-        return "\n" * lead + "__cell_magic__(%r, %r, %r)" % (word, rest.strip(), "\n" * (lead + 1) + body)
+        return "\n" * lead + "__cell_magic__(%r, %r, %r)" % (word, rest.strip(), "\n" * (lead + 1) + body), None
     lines = text.split("\n")
     changed = set()
+    margin = re.match(r"(?:[ \t]*\n)*([ \t]+)", text)
+    if margin:  # cut out of something indented
+        lines = [re.sub("^[ \t]{1,%d}" % len(margin.group(1)), "", line) for line in lines]
+        problem = compiles(lines, name, flags)
+        if problem is None:
+            return "\n".join(lines), None
     for _ in lines:
         at = candidate(lines, problem, changed)
         if at is None:
-            return None
+            return text, problem
         last = at
         while lines[last].endswith("\\") and last + 1 < len(lines):
             last += 1
         whole = "\n".join(lines[at : last + 1]).replace("\\\n", " ")
         lines[at : last + 1] = [replaced(whole)] + [""] * (last - at)
         changed.add(at)
-        try:
-            compile("\n".join(lines), name, "exec", flags | 0x400, True)
-            return "\n".join(lines)
-        except SyntaxError as e:
-            problem = e
+        problem = compiles(lines, name, flags)
+        if problem is None:
+            return "\n".join(lines), None
+    return text, problem
+
+
+def compiles(lines, name, flags):
+    try:
+        compile("\n".join(lines), name, "exec", flags | 0x400, True)
+    except SyntaxError as e:
+        return e
     return None
 
 
@@ -2223,6 +2265,8 @@ def shell():
 def spawn(argv, out=None, given=None):
     """Runs a program to its end; its output goes where ours goes, or to a file. Interrupts end both."""
     flush_streams()
+    if current is not None:
+        mark()
     actions = [(os.POSIX_SPAWN_DUP2, out, 1)] if out is not None else []
     if given is not None:
         actions.append((os.POSIX_SPAWN_DUP2, given, 0))
@@ -2308,14 +2352,16 @@ last_directory = []
 
 
 def cd(line):
-    line = line.strip().strip("\"'")
+    found, line = options(line, "", "qb")
+    line = line.strip("\"'")
     before = os.getcwd()
     target = last_directory[-1] if line == "-" and last_directory else line
     if line == "-" and not last_directory:
         raise UsageError("no directory to go back to")
     os.chdir(os.path.expanduser(target or "~"))
     last_directory.append(before)
-    print(os.getcwd())
+    if "q" not in found:
+        print(os.getcwd())
 
 
 def env(line):
@@ -2365,15 +2411,19 @@ def timed(line, body=None):
     return value
 
 
-def options(line, letters, flags=""):
+def options(line, with_value, flags):
     """-n 5 -q rest of the line -> ({"n": "5", "q": True}, "rest of the line")."""
     found = {}
     while True:
-        match = re.match(r"\s*-([%s])\s*([^\s-]\S*)\s*|\s*-([%s])(?:\s+|$)" % (letters, flags or letters), line)
-        if not match:
+        match = re.match(r"\s*-([a-zA-Z])(\s*)(\S*)\s*", line)
+        if match and match.group(1) in with_value and match.group(3):
+            found[match.group(1)] = match.group(3)
+            line = line[match.end() :]
+        elif match and match.group(1) in flags and (match.group(2) or not match.group(3)):
+            found[match.group(1)] = True
+            line = line[match.end(2) :]
+        else:
             return found, line.strip()
-        found[match.group(1) or match.group(3)] = match.group(2) or True
-        line = line[match.end() :]
 
 
 def timeit(line, body=None):
@@ -2567,10 +2617,10 @@ def describe(name):
     print("\n".join(lines if callable(v) else lines[:-1]))
 
 
-def shown_as(mime):
+def shown_as(mime, name):
     def show_it(line, body):
         part("display")
-        publish({"text/plain": "<%s>" % mime, mime: body.lstrip("\n")}, {})
+        publish({"text/plain": "<IPython.core.display.%s object>" % name, mime: body.lstrip("\n") + "\n"}, {})
 
     return show_it
 
@@ -2590,8 +2640,9 @@ LINE_MAGICS = {
 CELL_MAGICS = {
     "bash": script("bash"), "sh": script("sh"), "script": any_script, "python3": script(sys.executable or "python3"),
     "time": timed, "timeit": timeit, "writefile": write_file, "file": write_file, "capture": capture,
-    "html": shown_as("text/html"), "HTML": shown_as("text/html"), "markdown": shown_as("text/markdown"),
-    "latex": shown_as("text/latex"), "svg": shown_as("image/svg+xml"), "javascript": shown_as("application/javascript"),
+    "html": shown_as("text/html", "HTML"), "HTML": shown_as("text/html", "HTML"),
+    "markdown": shown_as("text/markdown", "Markdown"), "latex": shown_as("text/latex", "Latex"),
+    "svg": shown_as("image/svg+xml", "SVG"), "javascript": shown_as("application/javascript", "Javascript"),
 }  # fmt: skip
 
 

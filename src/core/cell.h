@@ -25,6 +25,7 @@ struct cell {
 	/* defaults for every exec, from the spec */
 	char *cwd, *user;
 	uint64_t timeout_ms;
+	char *warm; /* spec.warm as the guest takes it; NULL: none */
 	char **env; /* "K=V" composed from policy and spec, NULL-terminated */
 	struct link *link;
 	/* of guest_process.c: the guest this process started */

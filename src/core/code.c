@@ -53,7 +53,8 @@ int cell_code_exec(struct cell *c, const struct cell_code_opts *opts, const char
 		.keep_bytes = opts->keep_bytes,
 		.flags = (opts->with_input ? CELL_EXEC_STDIN : 0u) |
 			 (opts->is_detached ? CELL_EXEC_DETACH : 0u) |
-			 (opts->is_durable ? CELL_EXEC_DURABLE : 0u),
+			 (opts->is_durable ? CELL_EXEC_DURABLE : 0u) |
+			 (opts->timeout_ms ? 0u : WIRE_RUN_DEFAULT_TIMEOUT),
 	};
 	int r = cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_EXEC), "run code", err);
 

@@ -229,7 +229,8 @@ void overdue_expect(struct job *j, uint64_t within_ms);
 uint64_t overdue_age(const struct job *j); /* ns; 0: unknown */
 /* Nothing is kept any more: see off what escaped by killing its keeper. */
 void reaper_end_orphans(void);
-/* parked.c: wait for the lease; the client's stream. Leaves when there will be none. */
+/* parked.c: wait for the lease; the client's stream, or with guest.has_listener where clients come from.
+ * Leaves when there will be none. */
 int guest_await_lease(int wait_fd, char *argv0);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */
 void guest_shutdown(struct stream *s);

@@ -83,7 +83,9 @@ static struct run *run_new(const struct request *rq, const struct order *o, stru
 	}
 	r->kernel = k;
 	r->kind = kind;
-	r->timeout_ms = o->timeout_ms ? o->timeout_ms : k->timeout_ms;
+	r->timeout_ms = o->timeout_ms;
+	if (k->timeout_ms && (o->flags & WIRE_RUN_DEFAULT_TIMEOUT || !o->timeout_ms))
+		r->timeout_ms = k->timeout_ms;
 	r->grace_ms = o->grace_ms;
 	r->has_input = o->flags & CELL_EXEC_STDIN;
 	if (read_code(rq, r, err) < 0 || !(r->job = job_new(err))) {

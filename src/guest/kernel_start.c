@@ -154,6 +154,7 @@ int kernel_start(struct kernel *k, struct cell_error *err)
 	(void)clock_gettime(CLOCK_REALTIME, &t);
 	k->started_unix_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 	k->state = KERNEL_STARTING;
+	k->n_begun = 1;
 	k->count = 0;
 	k->version[0] = k->killed_why[0] = '\0';
 	(void)talk_send(k, "begin", k->options.data, k->options.len);
@@ -197,14 +198,14 @@ void host_exited(struct job *j)
 {
 	struct kernel *k = j->kernel;
 
+	/* what it started would hold its pipes, and belongs to nobody any more */
+	kill_tree(j);
 	if (k && !k->has_exited) {
 		k->has_exited = true;
 		k->exit = j->exit;
 		k->is_oom = j->is_oom;
 		talk_pump(k);
 	}
-	/* what it started would hold its pipes, and belongs to nobody any more */
-	kill_tree(j);
 }
 
 void host_gone(struct job *j)
@@ -253,8 +254,10 @@ void kernel_buried(struct kernel *k)
 	};
 
 	say_why(k, why, sizeof why);
+	if (r && !r->sent_ns)
+		talk_give_late(k, r); /* what it said before anybody listened may say more */
 	kernel_drop(k);
-	k->was_lost = was_idle; /* the next run is told; this one is by its own end */
+	k->was_lost = true; /* the next run is told */
 	if (r && !was_idle)
 		run_finish(r, &end);
 	kernel_kick(k);

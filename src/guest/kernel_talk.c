@@ -281,15 +281,17 @@ static enum handled on_ready(struct kernel *k)
 
 	if (!has_bytes(k, n))
 		return WANTS_BYTES;
-	if (k->state != KERNEL_STARTING) {
+	if (k->n_begun == 0) {
 		broken(k, "it is ready twice");
 		return WANTS_BYTES;
 	}
 	take_version(k, (const char *)k->rx + k->rx_at, n);
 	took(k, n);
+	if (--k->n_begun)
+		return HANDLED; /* it was leased before it was ready */
 	k->state = KERNEL_IDLE;
-	if (!k->runs)
-		deadline_clear(k);
+	if (!k->runs || !k->runs->timeout_ms)
+		deadline_clear(k); /* that of the start */
 	return HANDLED;
 }
 
@@ -319,6 +321,10 @@ static enum handled on_done(struct kernel *k)
 	if (is_exit)
 		kernel_drop(k); /* it leaves by itself, or is helped to */
 	run_finish(r, &end);
+	if (is_exit) {
+		k->was_lost = true;
+		kernel_kick(k);
+	}
 	return HANDLED;
 }
 
@@ -377,13 +383,12 @@ static enum handled on_event(struct kernel *k)
 
 			if (event_put(r, event_type(c->word), flags, p, n) < 0)
 				return HELD;
+			job_pump(r->job);
 			k->is_skipping = r->dropped != dropped; /* half an event is none */
 		}
 		took(k, n);
 	} while (c->left);
 	k->is_skipping = false;
-	if (r)
-		job_pump(r->job);
 	event_ended(k, r);
 	return HANDLED;
 }

@@ -106,6 +106,8 @@ enum wire_op {
 /* EXEC's FLAGS: enum cell_exec_flags, and: */
 enum wire_exec_flags {
 	WIRE_EXEC_QUIET = 1 << 16, /* no REPLY at the start; END has the id too */
+	WIRE_RUN_DEFAULT_TIMEOUT =
+		1 << 17, /* of RUN: the timeout is the context's, if that has one */
 };
 
 /* The events of a run: a header of 8 bytes (u8 type, enum cell_code_event_type; u8 flags; u16 0; u32 length)

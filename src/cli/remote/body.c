@@ -158,6 +158,15 @@ static json_t *network(const struct cell_spec *spec)
 	return o;
 }
 
+static json_t *kernels(const struct cell_spec *spec)
+{
+	json_t *o = json_object();
+
+	put_nonempty(o, "warm", words(spec->warm));
+	put_nonempty(o, "preload", words(spec->preload));
+	return o;
+}
+
 static json_t *body_of(const struct cell_spec *spec)
 {
 	static const char *const lifecycles[] = {
@@ -185,6 +194,7 @@ static json_t *body_of(const struct cell_spec *spec)
 	put_nonempty(o, "limits", limits(&spec->limits));
 	put(o, "resources", models[spec->resources]);
 	put_nonempty(o, "network", network(spec));
+	put_nonempty(o, "kernels", kernels(spec));
 	put_number(o, "gpus", spec->gpus);
 	put(o, "lifecycle", lifecycles[spec->lifecycle]);
 	put_nonempty(o, "labels", pairs(spec->labels));
