@@ -84,8 +84,14 @@ struct cell_spec {
 	const char *image;     /* container image */
 	const char *root;      /* root tree: directory or tar archive (chroot, jail) */
 	const char *workspace; /* host directory; NULL: the current one, or the back end's own */
+	bool own_workspace; /* without `workspace`: never the current directory, but a new one that
+				  goes with the cell, also where the back end has no files of its own */
 	const struct cell_mount *mounts;
 	size_t n_mounts;
+	/* Host directories, NULL-terminated: workspace, mounts and every other path of the host in this
+	 * spec must be in one of them, wherever links lead, at the moment it is used; else
+	 * CELL_EDENIED. For specs that others wrote. NULL: anywhere */
+	const char *const *within;
 	const char *const *env; /* "K=V", NULL-terminated: for every command in the cell */
 	enum cell_env_from env_from;
 	const char *cwd;     /* default directory of commands, relative to the workspace */

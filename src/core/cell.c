@@ -22,6 +22,7 @@
 #include "core/record.h"
 #include "core/resources.h"
 #include "core/store_spare.h"
+#include "core/within.h"
 
 #define REAP_AT_OPEN 64 /* cells looked at by an open; list and prune look at all */
 
@@ -226,6 +227,8 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 
 	if (r >= 0)
 		r = cell_prepare(&own, &c, err);
+	if (r >= 0)
+		r = cell_within_spec(&own, err);
 	if (r >= 0 && spec->workspace)
 		r = resolve_workspace(spec->workspace, &workspace, err);
 	if (r >= 0)

@@ -153,6 +153,26 @@ static int start_elsewhere(struct cell *c, const struct guest_options *o, int st
 	return r < 0 ? r : o->start(o->user, title, stream_fd, &c->guest.pid, &c->guest.pidfd, err);
 }
 
+int cell_guest_workspace(struct cell *c, const struct cell_spec *spec, char **ret,
+	struct cell_error *err)
+{
+	*ret = NULL;
+	if (spec->workspace) {
+		*ret = strdup(spec->workspace);
+	} else if (!spec->own_workspace) {
+		*ret = realpath(".", NULL);
+	} else if (mkdirat(c->directory_fd, "workspace", 0700) < 0 ||
+		   /* commands may be another user's */
+		   fchmodat(c->directory_fd, "workspace", 01777, 0) < 0 ||
+		   asprintf(ret, "%s/workspace", cell_directory(c)) < 0) {
+		*ret = NULL;
+		return cell_fail_errno(err, errno, "make the cell's workspace");
+	}
+	if (!*ret)
+		return cell_fail_errno(err, errno, "find the cell's workspace");
+	return cell_note_set(c, "workspace", *ret, err);
+}
+
 int cell_guest_start(struct cell *c, const struct guest_options *o, struct cell_error *err)
 {
 	auto_fd int ours = -1;

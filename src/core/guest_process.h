@@ -25,6 +25,11 @@ struct guest_options {
 	void *user;
 };
 
+/* The host directory that is its workspace, and a note of it: the one asked for, the current one, or one made in the cell's own directory.
+ * Caller frees. */
+int cell_guest_workspace(struct cell *c, const struct cell_spec *spec, char **ret,
+	struct cell_error *err);
+
 /* Start it. An ephemeral cell's guest hangs on a socketpair and dies with this process; a named
  * cell's listens on `sock` in the cell's directory and has its own session. Notes guest_pid,
  * guest_start. */

@@ -29,7 +29,8 @@ int net_stream_init(struct net_stream *s, int fd, struct ssl_ctx_st *ctx, bool i
 		if (server_name &&
 			X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), server_name) != 1 &&
 			(SSL_set1_host(s->ssl, server_name) != 1 ||
-				SSL_set_tlsext_host_name(s->ssl, server_name) != 1))
+				SSL_set_tlsext_host_name(s->ssl, (char *)(uintptr_t)server_name) !=
+					1))
 			goto failed;
 	}
 	ERR_clear_error();

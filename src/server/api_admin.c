@@ -30,7 +30,7 @@ static void create_go(struct call *c)
 	struct cell_error err = {0};
 	const char *tenant = NULL, *role = NULL, *label = NULL;
 	char text[TOKEN_TEXT_MAX];
-	struct token t;
+	struct token t = {0};
 	uint64_t ttl = 0;
 	int r = call_text(c, "tenant", &tenant, &err);
 

@@ -23,7 +23,7 @@
 #define OUTPUT_DEFAULT (1u << 20)
 #define OUTPUT_MAX \
 	(8u << 20) /* the answer is put together in one piece: more would hold up others */
-#define STDIN_MAX (8u << 20)
+#define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 /* ---- what is to be run ---- */
 
@@ -94,15 +94,18 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 	}
 	if (!b64)
 		return 0;
-	size_t n = json_string_length(b64);
-	if (!json_is_string(b64) || n % 4 || !(w->input_own = malloc(n / 4 * 3 + 1)))
+	const char *text = json_string_value(b64);
+	size_t n = json_string_length(b64), letters = text ? strspn(text, BASE64) : 0;
+	/* the decoder below takes more than it should: blanks around it, and '=' anywhere */
+	if (!text || n % 4 || n - letters > 2 || strspn(text + letters, "=") != n - letters)
 		return cell_fail(err, CELL_EINVAL, 0, "'stdin_base64' must be base64");
-	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)json_string_value(b64),
-		(int)n);
+	w->input_own = malloc(n / 4 * 3 + 1);
+	if (!w->input_own)
+		return cell_fail_errno(err, ENOMEM, "read stdin");
+	int len = EVP_DecodeBlock(w->input_own, (const unsigned char *)text, (int)n);
 	if (len < 0)
 		return cell_fail(err, CELL_EINVAL, 0, "'stdin_base64' must be base64");
-	for (size_t i = n; i > 0 && i > n - 2 && json_string_value(b64)[i - 1] == '='; i--)
-		len--;
+	len -= (int)(n - letters);
 	w->input = (const char *)w->input_own;
 	w->input_len = (size_t)len;
 	return 0;
@@ -125,6 +128,19 @@ int exec_check_id(const char *id, struct cell_error *err)
 	int r = cell_fail(err, CELL_EINVAL, 0,
 		"'id' must be 1 to 63 letters, digits and . _ -, beginning with a letter or digit");
 	return cell_error_hint(err, r, "leave it out to get one");
+}
+
+static int check_labels(struct call *c, struct cell_error *err)
+{
+	json_t *labels = json_object_get(c->body, "labels"), *v;
+	const char *key;
+
+	if (labels && !json_is_null(labels) && !json_is_object(labels))
+		return cell_fail(err, CELL_EINVAL, 0, "'labels' must be an object");
+	json_object_foreach (labels, key, v)
+		if (!json_is_string(v))
+			return cell_fail(err, CELL_EINVAL, 0, "labels.%.64s must be a string", key);
+	return 0;
 }
 
 static int read_max_output(struct call *c, struct wish *w, struct cell_error *err)
@@ -176,6 +192,8 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 	if (r == 0)
 		r = read_max_output(c, w, err);
 	if (r == 0)
+		r = check_labels(c, err);
+	if (r == 0)
 		r = call_uint(c, "rows", 4096, &w->rows, err);
 	if (r == 0)
 		r = call_uint(c, "cols", 4096, &w->cols, err);
@@ -203,7 +221,7 @@ static json_t *meta_of(struct call *c, const struct wish *w)
 		(void)json_object_set_new(o, "argv", argv);
 	if (w->cwd)
 		(void)json_object_set_new(o, "cwd", json_string(w->cwd));
-	if (json_object_get(c->body, "labels"))
+	if (json_is_object(json_object_get(c->body, "labels")))
 		(void)json_object_set(o, "labels", json_object_get(c->body, "labels"));
 	(void)json_object_set_new(o, "started_at", json_string(clock_text(clock_unix_ns(), when)));
 	(void)json_object_set_new(o, "tty", json_boolean(w->is_tty));
@@ -267,14 +285,14 @@ int exec_find_first(struct call *c, const char *id, struct exec **ret, struct ce
 	}
 	const char *was = json_string_value(json_object_get(e->meta, "fingerprint"));
 	const char *key = json_string_value(json_object_get(e->meta, "key"));
-	if (!key ||
-		strcmp(key, c->key)) { /* the client's own id, given to another command before */
+	if (!key || strcmp(key, c->key) !=
+			    0) { /* the client's own id, given to another command before */
 		exec_unref(e);
 		r = cell_fail(err, CELL_EEXISTS, 0, "exec: id '%.64s' was used before", id);
 		return cell_error_hint(err, r,
 			"an id is used once; take a new one, or look at this one");
 	}
-	if (!was || strcmp(was, c->fingerprint)) {
+	if (!was || strcmp(was, c->fingerprint) != 0) {
 		exec_unref(e);
 		r = cell_fail(err, CELL_EEXISTS, 0,
 			"Idempotency-Key '%.64s': it was used for another command", c->key);
@@ -328,6 +346,8 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 		r = begin(c, seat, owns_seat, &w, c->exec_id, &e, &err);
 	else if (again < 0)
 		r = again;
+	if (r == 0 && !e)
+		r = cell_fail(&err, CELL_EINTERNAL, 0, "a command that began is nowhere");
 	if (r < 0 || again == 1) {
 		if (owns_seat)
 			session_drop_seat(c->srv, seat);
@@ -528,9 +548,9 @@ static void output(struct call *c)
 {
 	struct cell_error err = {0};
 	const char *follow = http_query(c->x, "follow");
-	bool is_following = !follow || strcmp(follow, "false");
+	bool is_following = !follow || strcmp(follow, "false") != 0;
 	enum flow_format format = FLOW_NDJSON;
-	uint64_t out, errs;
+	uint64_t out = 0, errs = 0;
 	struct exec *e;
 
 	if (!find(c, &e))

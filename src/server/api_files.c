@@ -279,7 +279,7 @@ static int range(struct call *c, uint64_t size, uint64_t *from, uint64_t *len)
 
 	*from = 0;
 	*len = size;
-	if (!h || strncmp(h, "bytes=", 6) || strchr(h, ','))
+	if (!h || strncmp(h, "bytes=", 6) != 0 || strchr(h, ','))
 		return 0;
 	h += 6;
 	if (*h == '-') {

@@ -78,12 +78,16 @@ static void create_permitted(struct call *c)
 	bool is_waiting = true;
 
 	idempotency_id(c, 's', "session", id);
-	struct session_order order = {
-		.id = id, .tenant = c->who.tenant, .spec = c->body, .fingerprint = c->fingerprint};
+	struct session_order order = {.id = id,
+		.tenant = c->who.tenant,
+		.spec = c->body,
+		.fingerprint = c->fingerprint,
+		.is_trusted = c->who.role == TOKEN_ADMIN};
 	const char *lifecycle = json_string_value(json_object_get(c->body, "lifecycle"));
 	int r = call_bool(c, "wait", &is_waiting, &err);
 
-	if (!lifecycle || (strcmp(lifecycle, "persistent") && strcmp(lifecycle, "scheduled")))
+	if (!lifecycle ||
+		(strcmp(lifecycle, "persistent") != 0 && strcmp(lifecycle, "scheduled") != 0))
 		order.idle_timeout_ms = c->srv->set.idle_timeout_ms;
 	if (r == 0)
 		r = call_duration(c, "idle_timeout", &order.idle_timeout_ms, &err);
@@ -92,7 +96,7 @@ static void create_permitted(struct call *c)
 	if (r == 0)
 		r = session_create(c->srv, &order, &c->session, &err);
 	if (r < 0 && c->session) { /* the same key again */
-		if (strcmp(c->session->fingerprint, c->fingerprint)) {
+		if (strcmp(c->session->fingerprint, c->fingerprint) != 0) {
 			call_failf(c, CELL_EEXISTS, "a key names one request; take a new one",
 				"Idempotency-Key '%.64s': it was used for another session", c->key);
 			return;
@@ -146,7 +150,7 @@ static void create(struct call *c)
 		r = call_duration(c, "ttl", &ms, &err);
 	if (r == 0)
 		r = call_bool(c, "wait", &is_waiting, &err);
-	if (r < 0) {
+	if (r < 0 || !spec) {
 		cell_config_free(cfg);
 		call_fail(c, &err);
 		return;
@@ -166,14 +170,14 @@ static bool has_labels(struct call *c, const struct session *s)
 	const char *name, *value;
 
 	for (unsigned i = 0; http_query_at(c->x, i, &name, &value); i++) {
-		if (strcmp(name, "label"))
+		if (strcmp(name, "label") != 0)
 			continue;
 		const char *eq = strchr(value, '=');
 		char key[256];
 		(void)snprintf(key, sizeof key, "%.*s",
 			(int)(eq ? eq - value : (long)strlen(value)), value);
 		const char *have = json_string_value(json_object_get(s->labels, key));
-		if (!have || (eq && strcmp(have, eq + 1)))
+		if (!have || (eq && strcmp(have, eq + 1) != 0))
 			return false;
 	}
 	return true;
@@ -184,7 +188,7 @@ static bool is_wanted(struct call *c, const struct session *s)
 	const char *state = http_query(c->x, "state"), *backend = http_query(c->x, "backend"),
 		   *tenant = http_query(c->x, "tenant"), *lifecycle = http_query(c->x, "lifecycle");
 
-	if (c->who.role != TOKEN_ADMIN && strcmp(s->tenant, c->who.tenant))
+	if (c->who.role != TOKEN_ADMIN && strcmp(s->tenant, c->who.tenant) != 0)
 		return false;
 	return (!state || !strcmp(state, session_state_name(s->state))) &&
 	       (!backend || !strcmp(backend, s->backend)) &&
@@ -234,7 +238,7 @@ static void list(struct call *c)
 	HASH_ITER (hh, c->srv->sessions, s, next)
 		if (is_wanted(c, s) && is_behind(s, cursor))
 			all[n++] = s;
-	qsort(all, n, sizeof *all, by_age);
+	qsort(all, n, sizeof(struct session *), by_age);
 	json_t *items = json_array(), *more = json_null();
 	for (size_t i = 0; i < n && i < limit; i++)
 		(void)json_array_append_new(items, session_json(all[i]));

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "server/audit_writer.h"
 #include "server/clock.h"
@@ -19,6 +20,8 @@
 
 #define DEFAULT_FILE_BYTES (UINT64_C(64) << 20)
 #define DEFAULT_FILE_AGE_S 86400
+#define LOCK_PAUSE_NS	   (20 * 1000000)
+#define LOCK_TRIES	   250 /* 5 s */
 
 /* What has to be said once the log is open. */
 struct findings {
@@ -105,6 +108,20 @@ static int take_key(struct audit *a, const char *path, bool is_new, struct cell_
 	return cell_fail_errno(err, -r, "reading the audit key '%s'", path);
 }
 
+/* A server that was killed while it started a process leaves that one with a copy of the lock, until it becomes the program it was started for:
+ * that is soon, but the next server may be sooner. */
+static int take_lock(int fd)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	int r = flock(fd, LOCK_EX | LOCK_NB);
+
+	for (int i = 0; i < LOCK_TRIES && r < 0 && errno == EWOULDBLOCK; i++) {
+		(void)nanosleep(&pause, NULL);
+		r = flock(fd, LOCK_EX | LOCK_NB);
+	}
+	return r;
+}
+
 static int open_dir(struct audit *a, struct cell_error *err)
 {
 	if (mkdir(a->dir, 0700) < 0 && errno != EEXIST)
@@ -115,7 +132,7 @@ static int open_dir(struct audit *a, struct cell_error *err)
 	a->lock_fd = openat(a->dir_fd, AUDIT_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (a->lock_fd < 0)
 		return cell_fail_errno(err, errno, "opening '%s/%s'", a->dir, AUDIT_LOCK);
-	if (flock(a->lock_fd, LOCK_EX | LOCK_NB) < 0)
+	if (take_lock(a->lock_fd) < 0)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_EBUSY, 0,
 				"another process writes the audit log in '%s'", a->dir),

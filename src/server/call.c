@@ -366,7 +366,7 @@ int call_known(struct call *c, const char *const *names, struct cell_error *err)
 
 	json_object_foreach (c->body, key, v) {
 		size_t i = 0;
-		while (names[i] && strcmp(names[i], key))
+		while (names[i] && strcmp(names[i], key) != 0)
 			i++;
 		if (names[i])
 			continue;

@@ -573,7 +573,7 @@ int exec_find(struct session *s, const char *id, struct exec **ret, struct cell_
 	struct exec *e;
 
 	DL_FOREACH (s->execs, e) {
-		if (strcmp(e->id, id))
+		if (strcmp(e->id, id) != 0)
 			continue;
 		exec_ref(e);
 		*ret = e;

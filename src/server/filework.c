@@ -194,7 +194,8 @@ static void leave(struct http_exchange *x, void *arg)
 	(void)x;
 	if (w->is_over || w->is_gone)
 		return;
-	w->is_leaving = w->is_cancelled = true;
+	w->is_leaving = true;
+	w->is_cancelled = true;
 	int fd = w->guest_fd;
 	if (fd >= 0)
 		(void)shutdown(fd, SHUT_RDWR);
@@ -291,7 +292,8 @@ static void up_end(struct http_exchange *x, int result, void *arg)
 		conduit_push_end(w->pipe);
 		return;
 	}
-	w->is_gone = w->is_cancelled = true; /* nothing is written then; done() ends the call */
+	w->is_gone = true;
+	w->is_cancelled = true; /* nothing is written then; done() ends the call */
 	conduit_loop_done(w->pipe);
 	w->pipe = NULL;
 }

@@ -224,7 +224,7 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 			(void)cell_exec_signal(e->x, number, err);
 		else
 			(void)cell_fail(err, CELL_EINVAL, 0, "there is no signal '%.32s'", name);
-	} else if (strcmp(type, "resize") && strcmp(type, "signal")) {
+	} else if (strcmp(type, "resize") != 0 && strcmp(type, "signal") != 0) {
 		(void)cell_fail(err, CELL_EINVAL, 0, "there is no message of type '%.32s'", type);
 	}
 	if (e->seat)

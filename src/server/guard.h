@@ -39,7 +39,7 @@ typedef int (*guard_call_fn)(const struct guard_settings *g, const char *body, s
 bool guard_is_asked(const struct guard_settings *g, const struct policy_decision *d);
 
 /* What is sent. Negative when it cannot be said, which is deny: *d says so then. */
-int guard_body(const struct policy_request *request, struct policy_decision *d, struct buf *ret);
+int guard_body(const struct policy_request *q, struct policy_decision *d, struct buf *ret);
 /* Send it and judge the answer into *d, rule "guard"; blocking. */
 void guard_ask(const struct guard_settings *g, const struct buf *body, guard_call_fn call,
 	void *user, struct policy_decision *d);

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cleanup.h"
 #include "net/upstream.h"
+#include "server/port_cookie.h"
+
+#define COOKIES_MAX (16u * 1024)
 
 static bool is_one_of(const char *name, const char *const *list)
 {
@@ -21,7 +25,7 @@ static bool is_one_of(const char *name, const char *const *list)
 /* Not passed on: credentials for this server, what is made anew here, and what a client could lie with. */
 static bool is_kept_back(const char *name)
 {
-	static const char *const names[] = {"authorization", "idempotency-key", "host",
+	static const char *const names[] = {"authorization", "cookie", "idempotency-key", "host",
 		"content-length", "expect", "forwarded", "x-forwarded-for", "x-forwarded-host",
 		"x-forwarded-proto", "x-forwarded-prefix", "x-forwarded-port", "x-real-ip",
 		"x-request-id", NULL};
@@ -36,10 +40,23 @@ bool port_is_asked_to_upgrade(const struct http_exchange *x)
 	return protocol && http_is_upgrade(x, protocol);
 }
 
+/* One field of all its cookies. */
+static int add_cookies(const struct http_exchange *x, struct buf *b)
+{
+	auto_buf struct buf own = BUF_INIT(COOKIES_MAX);
+	const char *name, *value;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && http_header_at(x, i, &name, &value); i++)
+		if (!strcasecmp(name, "cookie"))
+			r = port_cookie_in(value, &own);
+	return r < 0 || !own.len ? r : buf_addf(b, "Cookie: %s\r\n", buf_str(&own));
+}
+
 static int add_fields(const struct http_exchange *x, struct buf *b)
 {
 	const char *connection = http_header(x, "Connection"), *name, *value;
-	int r = 0;
+	int r = add_cookies(x, b);
 
 	for (unsigned i = 0; r == 0 && http_header_at(x, i, &name, &value); i++) {
 		if (upstream_is_hop_by_hop(name) || is_kept_back(name) ||
@@ -92,16 +109,28 @@ static bool is_of_the_origin(const char *name)
 	return is_one_of(name, names);
 }
 
-void port_answer_fields(struct http_exchange *x, const struct http_field *fields)
+static void add_set_cookie(struct http_exchange *x, const char *value, const char *prefix)
+{
+	auto_buf struct buf b = BUF_INIT(COOKIES_MAX);
+
+	if (port_cookie_out(value, prefix, &b) == 0)
+		(void)http_add_header(x, "Set-Cookie", buf_str(&b));
+}
+
+void port_answer_fields(struct http_exchange *x, const char *prefix,
+	const struct http_field *fields)
 {
 	const char *connection = upstream_field(fields, "Connection");
 
 	for (const struct http_field *f = fields; f->name; f++) {
 		if (upstream_is_hop_by_hop(f->name) || is_of_the_origin(f->name) ||
 			upstream_list_has(connection, f->name) ||
-			!strncasecmp(f->name, "access-control-", 15) ||
-			!strcasecmp(f->name, "set-cookie"))
+			!strncasecmp(f->name, "access-control-", 15))
 			continue;
+		if (!strcasecmp(f->name, "set-cookie")) {
+			add_set_cookie(x, f->value, prefix);
+			continue;
+		}
 		(void)http_add_header(x, f->name,
 			f->value); /* Date, Content-Length and so on are ours: refused */
 	}

@@ -9,4 +9,5 @@ int port_request_head(const struct http_exchange *x, unsigned port, const char *
 	const char *target, struct buf *b);
 bool port_is_asked_to_upgrade(const struct http_exchange *x);
 /* What of an answer's fields goes to the client, put into the exchange. */
-void port_answer_fields(struct http_exchange *x, const struct http_field *fields);
+void port_answer_fields(struct http_exchange *x, const char *prefix,
+	const struct http_field *fields);

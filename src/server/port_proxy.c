@@ -24,6 +24,7 @@
 #define WAITING_MAX (1u << 20)
 #define HEAD_MAX    (48u * 1024)
 #define CHUNK_HEAD  20
+#define PREFIX_MAX  600
 
 struct proxy {
 	struct seat_lane lane;
@@ -179,6 +180,15 @@ static const struct http_body_events client_events = {client_data, client_end};
 
 /* ---- out of it ---- */
 
+/* Where this port is here: "/v1/sessions/S/ports/8080", as sent. */
+static const char *prefix_of(const struct proxy *p, char ret[PREFIX_MAX])
+{
+	const char *path = http_raw_path(p->x), *rest = p->c->rest - 1; /* with its slash */
+
+	(void)snprintf(ret, PREFIX_MAX, "%.*s", (int)(rest - path), path);
+	return ret;
+}
+
 static int send_on(struct proxy *p, const void *bytes, size_t n)
 {
 	p->c->usage.bytes_out += n;
@@ -192,10 +202,11 @@ static int take_over(struct proxy *p, const struct http_field *fields)
 {
 	const char *asked = http_header(p->x, "Upgrade"),
 		   *given = upstream_field(fields, "Upgrade");
+	char prefix[PREFIX_MAX];
 
 	if (!port_is_asked_to_upgrade(p->x) || !given || strcasecmp(asked, given) != 0)
 		return -EPROTO;
-	port_answer_fields(p->x, fields);
+	port_answer_fields(p->x, prefix_of(p, prefix), fields);
 	p->has_answer = p->is_raw = true;
 	p->status = 101;
 	p->is_input_over = p->is_chunked = false;
@@ -205,11 +216,12 @@ static int take_over(struct proxy *p, const struct http_field *fields)
 static int have_head(void *arg, int status, const struct http_field *fields, int64_t length)
 {
 	struct proxy *p = arg;
+	char prefix[PREFIX_MAX];
 
 	net_timer_stop(p->timer);
 	if (status == 101)
 		return take_over(p, fields);
-	port_answer_fields(p->x, fields);
+	port_answer_fields(p->x, prefix_of(p, prefix), fields);
 	p->has_answer = true;
 	p->status = status;
 	if (status == 204 || status == 304)
@@ -342,14 +354,11 @@ static void leaving(struct http_exchange *x, void *arg)
 
 /* ---- beginning ---- */
 
-/* "/v1/sessions/S/ports/8080" and the rest of the path as sent. */
 static int build_head(struct proxy *p, struct buf *b)
 {
-	const char *path = http_raw_path(p->x), *rest = p->c->rest - 1; /* with its slash */
-	char prefix[600];
+	char prefix[PREFIX_MAX];
 
-	(void)snprintf(prefix, sizeof prefix, "%.*s", (int)(rest - path), path);
-	return port_request_head(p->x, p->port, prefix, rest, b);
+	return port_request_head(p->x, p->port, prefix_of(p, prefix), p->c->rest - 1, b);
 }
 
 static int begin(struct proxy *p, struct cell_error *err)

@@ -40,7 +40,7 @@ static bool matches(const char *pattern, const char *path, struct call *c)
 				net_decode(path, have, false, c->params[n]) < 0)
 				return false;
 			n++;
-		} else if (want != have || memcmp(pattern, path, have)) {
+		} else if (want != have || memcmp(pattern, path, have) != 0) {
 			return false;
 		}
 		pattern += want;
@@ -96,7 +96,7 @@ static bool authenticate(struct call *c)
 		c->who.role = TOKEN_ADMIN;
 		return true;
 	}
-	if (!header || strncasecmp(header, "Bearer ", 7)) {
+	if (!header || strncasecmp(header, "Bearer ", 7) != 0) {
 		(void)cell_fail(&err, CELL_EDENIED, 0, "no bearer token was sent");
 		(void)cell_error_hint(&err, 0,
 			"send 'Authorization: Bearer TOKEN'; 'cell token create' makes one");

@@ -35,6 +35,7 @@
 
 #define DEFAULT_LISTEN "127.0.0.1:7070"
 #define LISTENERS_MAX  16
+#define SIGNALS_MAX    4
 #define DRAIN_MS       10000
 #define SWEEP_MS       1000
 
@@ -58,7 +59,7 @@ struct running {
 	struct server srv;
 	struct metrics_family families[METRIC_FAMILIES + 1];
 	struct net_tls *tls;
-	struct net_signal *signals[4];
+	struct net_signal *signals[SIGNALS_MAX];
 	struct listen_place places[LISTENERS_MAX];
 	size_t n_places;
 	bool is_exporting, is_tidying;
@@ -550,7 +551,7 @@ static void finish(struct running *run)
 	struct server *srv = &run->srv;
 
 	http_server_free(srv->http);
-	for (size_t i = 0; i < sizeof run->signals / sizeof *run->signals; i++)
+	for (size_t i = 0; i < SIGNALS_MAX; i++)
 		if (run->signals[i])
 			net_signal_free(run->signals[i]);
 	net_timer_free(srv->second_timer);

@@ -25,7 +25,7 @@ static const char *const migrations[] = {
 	" created_ns INTEGER NOT NULL, last_used_ns INTEGER NOT NULL, idle_ms INTEGER NOT NULL, "
 	"expires_ns INTEGER NOT NULL,"
 	" error TEXT) WITHOUT ROWID;",
-	NULL};
+	"ALTER TABLE sessions ADD COLUMN is_trusted INTEGER NOT NULL DEFAULT 0;", NULL};
 const struct db_module session_module = {"sessions", migrations};
 
 const char *session_state_name(enum session_state state)
@@ -161,7 +161,7 @@ int session_find(struct server *srv, const char *id, const char *own_tenant, boo
 	if (!s)
 		s = session_named(srv, id, own_tenant);
 	/* another tenant's is not there, as far as this one can tell */
-	if (!s || (!is_any && strcmp(s->tenant, own_tenant))) {
+	if (!s || (!is_any && strcmp(s->tenant, own_tenant) != 0)) {
 		int r = cell_fail(err, CELL_ENOTFOUND, 0, "there is no session '%.64s'", id);
 		return cell_error_hint(err, r,
 			"GET /v1/sessions lists them; they end when idle for too long");
@@ -205,11 +205,12 @@ int session_save(struct session *s, struct cell_error *err)
 	int r = db_run(s->srv->db, err,
 		"INSERT OR REPLACE INTO sessions (id, tenant, state, lifecycle, backend, spec, "
 		"labels, degraded, fingerprint,"
-		" created_ns, last_used_ns, idle_ms, expires_ns, error) VALUES "
-		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		"sssssssssiiiis", s->id, s->tenant, session_state_name(s->state), s->lifecycle,
+		" created_ns, last_used_ns, idle_ms, expires_ns, error, is_trusted) VALUES "
+		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		"sssssssssiiiisi", s->id, s->tenant, session_state_name(s->state), s->lifecycle,
 		s->backend, spec ? spec : "{}", labels ? labels : "{}", degraded, s->fingerprint,
-		s->created_ns, s->last_used_ns, (int64_t)s->times.idle_ms, s->expires_ns, error);
+		s->created_ns, s->last_used_ns, (int64_t)s->times.idle_ms, s->expires_ns, error,
+		(int64_t)s->is_trusted);
 	s->is_unsaved = r < 0;
 	return r;
 }

@@ -79,6 +79,7 @@ struct session {
 	unsigned refs;
 	bool is_gone;	  /* not in the table any more */
 	bool is_unsaved;  /* the database would not take its last change: the sweep tries again */
+	bool is_trusted;  /* an admin asked for it: it may have any directory of the machine */
 	bool is_adopting; /* CREATING, but its cell lives: it is being taken over */
 	unsigned n_adopting;
 	UT_hash_handle hh;
@@ -89,6 +90,7 @@ struct session_order {
 	json_t *spec;
 	const char *fingerprint;
 	uint64_t idle_timeout_ms, ttl_ms; /* 0: none */
+	bool is_trusted;
 };
 /* In the table and the database as `creating`, and being made on a thread. CELL_EEXISTS with *ret set (a reference) when there is one of
  * that id; CELL_ELIMIT by quota. A reference for the caller. */

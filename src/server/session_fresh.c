@@ -67,6 +67,7 @@ void session_fresh_seat(struct session *s,
 	}
 	session_ref(s);
 	m->s = s;
+	m->within = session_within(s);
 	m->done = done;
 	m->arg = arg;
 	if (net_pool_work(s->srv->lives, session_making_work, fresh_made, m) < 0)

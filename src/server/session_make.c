@@ -21,14 +21,28 @@ static bool is_worth_again(const struct cell_error *err)
 	       err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
 }
 
+/* Looked at whenever its cell is made: what a path leads to may have changed since it was asked for. */
+const char *const *session_within(const struct session *s)
+{
+	static const char *const nowhere[] = {NULL};
+	const char *const *allowed = s->srv->set.host_paths; /* a reload keeps what was */
+
+	return s->is_trusted ? NULL : allowed ? allowed : nowhere;
+}
+
 void session_making_work(void *arg)
 {
 	struct session_making *m = arg;
-	const struct cell_spec *spec;
+	const struct cell_spec *asked;
+	struct cell_spec own = {0}, *spec = &own;
 
-	m->result = cell_config_spec(m->cfg, &spec, &m->err);
-	if (m->result == 0)
+	m->result = cell_config_spec(m->cfg, &asked, &m->err);
+	if (m->result == 0) {
+		own = *asked;
+		own.own_workspace = true; /* the server's current directory is nobody's */
+		own.within = m->within;
 		m->result = cell_open(spec, &m->cell, &m->err);
+	}
 	if (m->result < 0 && m->err.code == CELL_EEXISTS &&
 		m->is_shared) { /* another session's, alive */
 		struct cell_error why = {0};
@@ -135,24 +149,27 @@ void session_make(struct session *s)
 		free(m);
 		return;
 	}
+	if (!m) {
+		(void)cell_fail_errno(&s->error, ENOMEM, "make a session");
+		session_end_turn(s);
+		session_made(s, SESSION_FAILED);
+		return;
+	}
 	session_ref(s);
-	if (!strcmp(s->lifecycle, "ephemeral") && m) { /* each command has a cell of its own */
+	if (!strcmp(s->lifecycle, "ephemeral")) { /* each command has a cell of its own */
 		free(m);
 		(void)net_loop_post(s->srv->loop, ephemeral_made, s);
 		return;
 	}
-	if (!m || session_spec(s->srv, s->spec, s->cell_name, true, &m->cfg, &err) < 0) {
-		s->error = err;
-		if (m) {
-			m->s = s;
-			m->result = -EINVAL;
-			m->err = err;
-			made(m);
-		}
+	m->s = s;
+	if (session_spec(s->srv, s->spec, s->cell_name, true, &m->cfg, &err) < 0) {
+		m->result = -EINVAL;
+		m->err = err;
+		made(m);
 		return;
 	}
-	m->s = s;
 	m->is_shared = session_is_shared(s);
+	m->within = session_within(s);
 	if (net_pool_work(s->srv->lives, session_making_work, made, m) < 0)
 		(void)net_loop_post(s->srv->loop, fail_making, m);
 }
@@ -167,6 +184,7 @@ static void read_order(struct session *s, const struct session_order *o,
 	(void)snprintf(s->fingerprint, sizeof s->fingerprint, "%s", o->fingerprint);
 	(void)snprintf(s->backend, sizeof s->backend, "%s", spec->backend ? spec->backend : "");
 	s->spec = json_incref(o->spec);
+	s->is_trusted = o->is_trusted;
 	session_name_cell(s);
 	s->labels = json_object();
 	s->degraded = json_array();
@@ -208,7 +226,7 @@ int session_create(struct server *srv, const struct session_order *order, struct
 	s = r == 0 ? session_new(srv, order->id) : NULL;
 	if (r == 0 && !s)
 		r = cell_fail_errno(err, ENOMEM, "make a session");
-	if (r < 0) {
+	if (r < 0 || !s || !spec) {
 		cell_config_free(cfg);
 		return r;
 	}

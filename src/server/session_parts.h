@@ -27,11 +27,13 @@ struct session_making {
 	struct cell_error err;
 	int result;
 	bool is_shared;
+	const char *const *within; /* where its directories of the machine may be; NULL: anywhere */
 	/* a fresh seat */
 	void (*done)(struct session *s, struct seat *seat, const struct cell_error *why, void *arg);
 	void *arg;
 };
 void session_making_work(void *arg);
+const char *const *session_within(const struct session *s);
 void session_make(struct session *s);
 /* no longer `creating`: saved, and who waits is told */
 void session_made(struct session *s, enum session_state state);

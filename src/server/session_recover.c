@@ -78,6 +78,7 @@ static int on_row(const struct db_row *row, void *user)
 	session_set_expiry(s, db_int(row, 12));
 	if (!db_is_null(row, 13))
 		read_error(s, db_text(row, 13));
+	s->is_trusted = db_int(row, 14);
 	struct cell_error err = {0};
 	if (schedule_read(s, &err) < 0 || schedule_load(s, &err) < 0)
 		log_failure("schedule.failed", &err, s->id);
@@ -148,10 +149,9 @@ static void exec_adopted(struct adoption *a)
 	struct session *s = a->s;
 	struct seat *seat = NULL;
 	struct cell_error err = a->err;
-	int r = a->result;
 
-	if (r == 0)
-		r = session_fresh_seat_of(s, a->cell, &seat, &err);
+	if (a->result == 0)
+		(void)session_fresh_seat_of(s, a->cell, &seat, &err);
 	int is_running = exec_adopt(s, seat, a->exec, &err);
 	if (is_running == 1)
 		s->execs->prev->owns_seat = true; /* it was appended last */
@@ -452,7 +452,7 @@ int session_recover(struct server *srv, struct cell_error *err)
 	int r = db_each(srv->db, on_row, srv, err,
 		"SELECT id, tenant, state, lifecycle, backend, spec, labels, degraded, "
 		"fingerprint, "
-		"created_ns, last_used_ns, idle_ms, expires_ns, error FROM sessions",
+		"created_ns, last_used_ns, idle_ms, expires_ns, error, is_trusted FROM sessions",
 		"");
 
 	if (r == 0)

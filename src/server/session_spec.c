@@ -10,21 +10,13 @@
 
 #include "base/cleanup.h"
 #include "core/config/config.h"
+#include "core/within.h"
 #include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
 
 #define SESSION_LABEL "cell.session"
-
-static bool is_below(const char *path, const char *root)
-{
-	size_t n = strlen(root);
-
-	while (n > 1 && root[n - 1] == '/')
-		n--;
-	return !strncmp(path, root, n) && (path[n] == '/' || !path[n] || n == 1);
-}
 
 static int check_path(const struct server *srv, const char *what, const char *path,
 	struct cell_error *err)
@@ -34,7 +26,7 @@ static int check_path(const struct server *srv, const char *what, const char *pa
 	if (!path)
 		return 0;
 	for (const char **p = srv->set.host_paths; real && p && *p; p++)
-		if (is_below(real, *p))
+		if (cell_path_is_within(real, *p))
 			return 0;
 	int r = cell_fail(err, CELL_EDENIED, 0,
 		"%s '%.200s': this server gives no session that directory of its machine", what,
@@ -93,6 +85,13 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	auto_free char *text = NULL;
 	char tier[16];
 
+	/* a word of cell.yaml that means nothing here, and might be taken for something */
+	if (json_object_get(asked, "server")) {
+		json_decref(copy);
+		int bad = cell_fail(err, CELL_EINVAL, 0, "'server' is not for sessions");
+		return cell_error_hint(err, bad,
+			"it is the server's owner who sets it, in its cell.yaml");
+	}
 	for (size_t i = 0; ours[i]; i++)
 		(void)json_object_del(copy, ours[i]);
 	text = json_dumps(copy, JSON_COMPACT);

@@ -33,7 +33,7 @@ int token_role_find(const char *name)
 	for (int i = 0; i <= TOKEN_ADMIN; i++)
 		if (!strcmp(roles[i], name))
 			return i;
-	return strcmp(name, "readonly") && strcmp(name, "read_only") ? -1 : (int)TOKEN_READ_ONLY;
+	return !strcmp(name, "readonly") || !strcmp(name, "read_only") ? (int)TOKEN_READ_ONLY : -1;
 }
 
 /* Five bits a letter; the last one has what is left. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What survives a server that is killed, stopped, or upgraded: everything."""
 
+import fcntl
 import threading
 import time
 
@@ -156,3 +157,15 @@ def test_other_answers_are_given_again(server):
     assert again.status == 200 and again.json == first.json
     assert again.headers["Idempotency-Replayed"] == "true"
     assert s.post("/files/edit", body).status == 404
+
+
+def test_a_process_that_still_holds_the_lock_of_a_killed_server_is_waited_for(server):
+    """One that the server was just starting when it was killed. Here a stand-in has the lock for a while."""
+    server.kill()
+    with (server.state / "server" / "audit" / "lock").open("rb+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        thread = threading.Timer(0.5, lambda: fcntl.flock(lock, fcntl.LOCK_UN))
+        thread.start()
+        server.start()
+        thread.join()
+    assert server.client().get("/v1/sessions").status == 200

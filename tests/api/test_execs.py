@@ -147,7 +147,10 @@ def test_bad_requests_say_what_is_wrong(client):
     s = client.session()
     for body, word in (({}, "command"), ({"command": "x", "argv": ["x"]}, "either"), ({"command": 5}, "command"),
                        ({"command": "x", "timeot": 3}, "timeot"), ({"argv": []}, "either"), ({"command": "x", "timeout": -1}, "timeout"),
-                       ({"argv": ["a\0b"]}, "u0000"), ({"command": "x", "rows": 5000}, "rows"), ({"command": "x", "stdin_base64": "?"}, "base64")):
+                       ({"argv": ["a\0b"]}, "u0000"), ({"command": "x", "rows": 5000}, "rows"), ({"command": "x", "stdin_base64": "?"}, "base64"),
+                       ({"command": "x", "stdin_base64": "===="}, "base64"), ({"command": "x", "stdin_base64": "YQ==YQ=="}, "base64"),
+                       ({"command": "x", "stdin_base64": " YWI"}, "base64"), ({"command": "x", "labels": "x"}, "labels"),
+                       ({"command": "x", "labels": {"a": 1}}, "labels.a")):
         a = s.post("/exec", body)
         assert a.status == 400 and word in a.json["message"], (body, a)
     a = client.call("POST", f"{s.path}/exec", b"{not json")

@@ -4,6 +4,7 @@
 import sqlite3
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from conftest import PATIENCE_S
@@ -261,3 +262,26 @@ def test_rules_hold_for_runs_too(make_server):
     wait_for(lambda: s.get().json["schedule"]["skipped"])
     assert runs(s) == {}
     assert any("no-danger" in str(r) for r in server.client().get("/v1/audit", action="exec.start").lines)
+
+
+@pytest.mark.parametrize("backend", ["local", "subprocess"])
+def test_a_session_without_workspace_has_one_of_its_own(make_server, backend):
+    """Also where the back end has no files of its own: the server's current directory is nobody's."""
+    server = make_server("server: {min_tier: 0}\n")
+    client = server.client()
+    one, two = client.session(backend=backend), client.session(backend=backend)
+    assert one.put("mine", b"1").status == 200
+    assert one.run("cat mine; pwd")["stdout"].startswith("1")
+    place = one.run("pwd")["stdout"].strip()
+    assert place.startswith(str(server.state)) and place != two.run("pwd")["stdout"].strip()
+    assert two.run("ls -A")["stdout"] == ""
+    assert not (server.dir / "mine").exists()
+    server.restart()
+    client.connection = None
+    assert one.run("cat mine")["stdout"] == "1"
+    assert one.post("/exec", {"command": "id -u", "user": "65534"}).status in (200, 501)
+    one.end()
+    assert not Path(place).exists()
+    fresh = client.session(backend=backend, lifecycle="ephemeral")
+    place = fresh.run("touch x; pwd; ls -A")["stdout"].split()
+    assert place[1:] == ["x"] and place[0].startswith(str(server.state))

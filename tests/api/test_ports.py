@@ -145,7 +145,7 @@ def test_head_has_the_length_and_no_body(busy):
 
 def test_credentials_stay_here_and_forwarding_is_told(busy):
     a = ask(busy, "GET", "/x", headers={"Idempotency-Key": "k-1", "X-Forwarded-For": "6.6.6.6", "Forwarded": "for=6.6.6.6", "X-Own": "1",
-                                        "Connection": "X-Secret", "X-Secret": "2", "Keep-Alive": "9", "Cookie": "c=1"})
+                                        "Connection": "X-Secret", "X-Secret": "2", "Keep-Alive": "9", "Cookie": "a=1; cell-port-c=1"})
     fields = a.json["fields"]
     for name in ("authorization", "idempotency-key", "forwarded", "x-secret", "keep-alive"):
         assert name not in fields, (name, fields)
@@ -190,10 +190,20 @@ def test_answers_that_end_with_the_connection_or_after_a_100(busy):
 def test_a_cell_does_not_speak_for_the_origin(busy):
     a = ask(busy, "GET", "/evil")
     assert a.headers["X-Mine"] == "yes"
-    for name in ("Strict-Transport-Security", "Clear-Site-Data", "Set-Cookie", "Access-Control-Allow-Origin", "X-Hop"):
+    for name in ("Strict-Transport-Security", "Clear-Site-Data", "Access-Control-Allow-Origin", "X-Hop"):
         assert name not in a.headers, name
     assert a.headers.get_all("X-Request-Id") != ["forged"] and len(a.headers.get_all("X-Request-Id")) == 1
     assert a.headers["Content-Security-Policy"].startswith("sandbox")
+
+
+def test_cookies_of_a_program_come_back_to_it_and_no_others(busy):
+    """As a client that keeps cookies has it: by name and path."""
+    a = ask(busy, "GET", "/evil")
+    assert a.headers.get_all("Set-Cookie") == [f"cell-port-a=b; Path={busy.path}/ports/8080/"]
+    kept = a.headers["Set-Cookie"].split(";")[0]
+    seen = ask(busy, "GET", "/x", headers={"Cookie": f"dashboard=secret; {kept}; _proxy=secret"}).json["fields"]
+    assert seen["cookie"] == "a=b"
+    assert "cookie" not in ask(busy, "GET", "/x", headers={"Cookie": "dashboard=secret"}).json["fields"]
 
 
 @pytest.mark.parametrize(("path", "word"), [("/garbage", "no proper HTTP"), ("/both", "no proper HTTP"), ("/mute", "without an answer")])

@@ -3,6 +3,8 @@
 
 import time
 
+import pytest
+
 
 def test_a_session_is_made_used_and_ended(client):
     s = client.session(labels={"team": "data"})
@@ -130,3 +132,35 @@ def test_host_directories_are_not_for_the_asking(make_server, tmp_path):
     assert a.status == 403, a
     s = user.session(workspace=str(tmp_path / "given"))
     assert s.run("cat f")["stdout"] == "shared\n"
+
+
+@pytest.mark.parametrize("how", ["workspace", "mount"])
+def test_a_host_directory_that_becomes_a_link_leads_nowhere(make_server, tmp_path, how):
+    """Each command of an ephemeral session has a new cell: what was allowed is looked at again. An admin may go anywhere: the control."""
+    inside, secret = tmp_path / "given" / "mine", tmp_path / "secret"
+    inside.mkdir(parents=True)
+    secret.mkdir()
+    (inside / "f").write_text("mine\n")
+    (secret / "f").write_text("secret\n")
+    server = make_server(f"server:\n  host_paths: [{tmp_path / 'given'}]\n")
+    spec = {"workspace": str(inside)} if how == "workspace" else {"mounts": [{"source": str(inside), "target": "/mnt"}]}
+    command = "cat f" if how == "workspace" else "cat /mnt/f"
+    user = server.client(server.make_token("--role", "user")).session(lifecycle="ephemeral", **spec)
+    admin = server.client().session(lifecycle="ephemeral", **spec)
+    assert user.run(command)["stdout"] == "mine\n"
+    inside.rename(tmp_path / "given" / "was")
+    inside.symlink_to(secret)
+    assert admin.run(command)["stdout"] == "secret\n"
+    for _ in range(2):
+        a = user.post("/exec", {"command": command})
+        assert a.status == 403 and a.json["code"] == "denied" and "secret" not in a.json["message"], a
+        server.restart()
+        user.client.connection = None
+    inside.unlink()
+    inside.symlink_to("was")  # a link that stays inside
+    assert user.run(command)["stdout"] == "mine\n"
+
+
+def test_words_for_the_server_are_not_for_sessions(client):
+    a = client.post("/v1/sessions", {"server": {"auth_disabled": True}})
+    assert a.status == 400 and "'server'" in a.json["message"], a

@@ -21,6 +21,7 @@
 #include "core/backend.h"
 #include "core/guest_process.h"
 #include "core/image/image.h"
+#include "core/within.h"
 
 #define CREATE_TIMEOUT_MS 30000
 #define END_TIMEOUT_MS	  30000
@@ -91,6 +92,8 @@ static int plan_mounts(struct plan *p, const struct cell_spec *spec, struct cell
 		if (out->fd < 0)
 			return cell_fail_errno(err, errno, "mount '%s'", m->source);
 		int r = check_source(out->fd, m->source, err);
+		if (r == 0)
+			r = cell_within(spec, "mount", m->source, out->fd, err);
 		if (r < 0)
 			return r;
 		out->target = m->target;
@@ -291,6 +294,9 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 		p->rq.workspace_fd = plan_open(p, spec->workspace, O_DIRECTORY);
 		if (p->rq.workspace_fd < 0 || fstat(p->rq.workspace_fd, &st) < 0)
 			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
+		r = cell_within(spec, "workspace", spec->workspace, p->rq.workspace_fd, err);
+		if (r < 0)
+			return r;
 		/* files in it belong to whom it belongs, also when root makes the cell */
 		if (geteuid() == 0) {
 			h->owner_uid = st.st_uid;

@@ -18,17 +18,14 @@ static void local_probe(struct cell_probe *p)
 
 static int local_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
-	auto_free char *here = spec->workspace ? NULL : realpath(".", NULL);
+	auto_free char *workspace = NULL;
 	auto_free char *spool = NULL;
 
-	if (!spec->workspace && !here)
-		return cell_fail_errno(err, errno, "find the current directory");
 	if (mkdirat(cell_directory_fd(c), "spool", 0700) < 0 ||
 		asprintf(&spool, "%s/spool", cell_directory(c)) < 0)
 		return cell_fail_errno(err, errno, "make the cell's spool");
-	struct guest_options o = {
-		.workspace = spec->workspace ? spec->workspace : here, .spool = spool};
-	int r = cell_note_set(c, "workspace", o.workspace, err);
+	int r = cell_guest_workspace(c, spec, &workspace, err);
+	struct guest_options o = {.workspace = workspace, .spool = spool};
 	return r < 0 ? r : cell_guest_start(c, &o, err);
 }
 

@@ -54,14 +54,12 @@ static int make_directory(struct cell *c, const char *name, char **ret, struct c
 
 static int subprocess_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
-	auto_free char *here = spec->workspace ? NULL : realpath(".", NULL);
+	auto_free char *workspace = NULL;
 	auto_free char *spool = NULL;
 	auto_free char *home = NULL;
 	auto_free char *tmp = NULL;
 	struct limits limits = {0};
 
-	if (!spec->workspace && !here)
-		return cell_fail_errno(err, errno, "find the current directory");
 	limit(&limits, "nofile", RLIMIT_NOFILE, spec->limits.files);
 	limit(&limits, "fsize", RLIMIT_FSIZE, spec->limits.file_size_bytes);
 	limit(&limits, "as", RLIMIT_AS, spec->limits.process_memory_bytes);
@@ -71,13 +69,13 @@ static int subprocess_create(struct cell *c, const struct cell_spec *spec, struc
 		r = make_directory(c, "home", &home, err);
 	if (!r)
 		r = make_directory(c, "tmp", &tmp, err);
-	struct guest_options o = {.workspace = spec->workspace ? spec->workspace : here,
+	if (!r)
+		r = cell_guest_workspace(c, spec, &workspace, err);
+	struct guest_options o = {.workspace = workspace,
 		.spool = spool,
 		.home = home,
 		.tmp = tmp,
 		.rlimits = limits.list};
-	if (!r)
-		r = cell_note_set(c, "workspace", o.workspace, err);
 	return r < 0 ? r : cell_guest_start(c, &o, err);
 }
 
