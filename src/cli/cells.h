@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "cell/cell.h"
+#include "cell/code.h"
 
 #include "base/error.h"
 
@@ -55,6 +56,35 @@ struct cells {
 	int (*signal)(struct cell *c, const char *id, int signal, bool tree,
 		struct cell_error *err);
 	int (*ps)(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_error *err);
+
+	/* Code that remembers: see cell/code.h. */
+	int (*code_start)(struct cell *c, const struct cell_code_opts *opts,
+		struct cell_code_run **ret, struct cell_error *err);
+	int (*code_attach)(struct cell *c, const char *id, uint64_t offset,
+		struct cell_code_run **ret, struct cell_error *err);
+	int (*code_next)(struct cell_code_run *x, int timeout_ms, struct cell_code_event *ret,
+		struct cell_error *err);
+	/* When to ask again though nothing came: a connection is to be tried again. -1: never. May be NULL. */
+	int (*code_patience_ms)(const struct cell_code_run *x);
+	int (*code_answer)(struct cell_code_run *x, const char *line, struct cell_error *err);
+	int (*code_interrupt)(struct cell_code_run *x, struct cell_error *err);
+	const char *(*code_id)(const struct cell_code_run *x);
+	void (*code_free)(struct cell_code_run *x);
+	int (*context_create)(struct cell *c, const struct cell_context_opts *opts,
+		char ret_name[CELL_CONTEXT_MAX], struct cell_error *err);
+	int (*context_list)(struct cell *c, cell_context_fn fn, void *user, struct cell_error *err);
+	int (*context_reset)(struct cell *c, const char *name, struct cell_error *err);
+	int (*context_interrupt)(struct cell *c, const char *name, struct cell_error *err);
+	int (*context_delete)(struct cell *c, const char *name, struct cell_error *err);
+	int (*context_vars)(struct cell *c, const char *name, char **ret_json,
+		struct cell_error *err);
+	int (*context_get)(struct cell *c, const char *name, const char *variable, char **ret_json,
+		struct cell_error *err);
+	int (*context_set)(struct cell *c, const char *name, const char *variable, const char *json,
+		struct cell_error *err);
+	int (*context_complete)(struct cell *c, const char *name, const char *code, size_t cursor,
+		char **ret_json, struct cell_error *err);
+
 	/* Called at least once a second while a command is shown: what keeps the cell. May be NULL. */
 	void (*tick)(struct cell *c);
 

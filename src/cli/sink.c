@@ -143,6 +143,8 @@ int cli_sink_put(struct cli_sink *s, const void *p, size_t n, struct cell_error 
 			return cell_fail(err, CELL_ENOSPACE, -r, "show %zu bytes of output", n);
 		return cli_sink_flush(s, err);
 	}
+	if (s->waiting.len) /* behind what waits */
+		return keep(s, p, n, err);
 	w = write_some(s, p, n, err);
 	if (w < 0)
 		return (int)w;

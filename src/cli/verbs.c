@@ -10,6 +10,8 @@
 
 const struct cli_verb *const cli_verbs[] = {
 	&cli_verb_run,
+	&cli_verb_code,
+	&cli_verb_context,
 	&cli_verb_create,
 	&cli_verb_exec,
 	&cli_verb_shell,

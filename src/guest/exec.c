@@ -70,8 +70,9 @@ void order_done(struct order *o)
 
 static const uint16_t known_tags[] = {WIRE_T_ARG, WIRE_T_SHELL, WIRE_T_ENV, WIRE_T_CWD, WIRE_T_USER,
 	WIRE_T_ID, WIRE_T_FLAGS, WIRE_T_TIMEOUT_MS, WIRE_T_GRACE_MS, WIRE_T_KEEP, WIRE_T_ROWS,
-	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET, WIRE_T_LABEL, WIRE_T_TEXT, WIRE_T_KIND,
-	WIRE_T_CONTEXT, WIRE_T_LANGUAGE, WIRE_T_INTERPRETER, WIRE_T_PRELOAD, WIRE_T_DATABASE};
+	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET, WIRE_T_LABEL, WIRE_T_TEXT,
+	WIRE_T_KIND, WIRE_T_CONTEXT, WIRE_T_LANGUAGE, WIRE_T_INTERPRETER, WIRE_T_PRELOAD,
+	WIRE_T_DATABASE};
 
 static int check_tags(const struct request *rq, const char *what, struct cell_error *err)
 {
@@ -251,8 +252,8 @@ int order_read(const struct request *rq, const char *what, struct order *o, stru
 	if (r == 0)
 		r = order_read_optional(rq, WIRE_T_ID, "id", CELL_EXEC_ID_MAX - 1, &o->id, err);
 	if (r == 0)
-		r = order_read_optional(rq, WIRE_T_LABEL, "label", CELL_EXEC_LABEL_MAX - 1, &o->label,
-			err);
+		r = order_read_optional(rq, WIRE_T_LABEL, "label", CELL_EXEC_LABEL_MAX - 1,
+			&o->label, err);
 	if (r == 0)
 		r = order_read_optional(rq, WIRE_T_USER, "user", 64, &user, err);
 	if (r == 0)

@@ -7,4 +7,12 @@
 bool api_session(struct call *c);
 /* And it can be used. */
 bool api_ready_session(struct call *c);
-/* A JSON page: {items: [...], next: cursor or null}. */
+
+/* api_execs.c, for commands and runs of code. */
+struct exec;
+/* A client's own id; NULL is fine. */
+int exec_check_id(const char *id, struct cell_error *err);
+/* The same key again: 1 and the first one's command or run; 0: there is none. */
+int exec_find_first(struct call *c, const char *id, struct exec **ret, struct cell_error *err);
+/* Those of the call's session whose `member` is `wanted` (NULL: any). */
+json_t *exec_list_json(struct call *c, bool is_runs, const char *member, const char *wanted);

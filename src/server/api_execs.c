@@ -112,7 +112,7 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 }
 
 /* A client's own id: it becomes a file's name here, and an argument elsewhere. */
-static int check_id(const char *id, struct cell_error *err)
+int exec_check_id(const char *id, struct cell_error *err)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -180,7 +180,7 @@ static int read_wish(struct call *c, struct wish *w, struct cell_error *err)
 	if (r == 0)
 		r = call_text(c, "id", &w->id, err);
 	if (r == 0)
-		r = check_id(w->id, err);
+		r = exec_check_id(w->id, err);
 	if (r == 0)
 		r = call_bool(c, "tty", &w->is_tty, err);
 	if (r == 0)
@@ -260,7 +260,7 @@ static void answer(struct call *c, struct exec *e, const struct wish *w)
 }
 
 /* The same key again: 1 and the first one's command; 0: there is none. */
-static int find_first(struct call *c, const char *id, struct exec **ret, struct cell_error *err)
+int exec_find_first(struct call *c, const char *id, struct exec **ret, struct cell_error *err)
 {
 	struct exec *e;
 
@@ -340,7 +340,7 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 	struct exec *e = NULL;
 	int r = read_wish(c, &w, &err);
 	/* asked once more: a guard may have taken its time, and the same key come twice meanwhile */
-	int again = r == 0 ? find_first(c, c->exec_id, &e, &err) : r;
+	int again = r == 0 ? exec_find_first(c, c->exec_id, &e, &err) : r;
 
 	if (again == 0)
 		r = begin(c, seat, owns_seat, &w, c->exec_id, &e, &err);
@@ -410,7 +410,7 @@ static void run_checked(struct call *c)
 		(void)snprintf(c->exec_id, sizeof c->exec_id, "%s", w.id);
 	else
 		idempotency_id(c, 'x', c->session->id, c->exec_id);
-	int r = find_first(c, c->exec_id, &e, &err);
+	int r = exec_find_first(c, c->exec_id, &e, &err);
 	if (r < 0) {
 		call_fail(c, &err);
 		return;
@@ -468,8 +468,16 @@ static bool find(struct call *c, struct exec **ret)
 	if (!api_session(c))
 		return false;
 	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
-	if (exec_find(c->session, c->params[1], ret, &err) == 0)
+	int r = exec_find(c->session, c->params[1], ret, &err);
+	if (r == 0 && !exec_is_run(*ret))
 		return true;
+	if (r == 0) {
+		exec_unref(*ret);
+		(void)cell_fail(&err, CELL_ENOTFOUND, ENOENT,
+			"'%.64s' is a run of code, no command", c->params[1]);
+		(void)cell_error_hint(&err, 0, "look at /v1/sessions/%s/runs/%.64s", c->session->id,
+			c->params[1]);
+	}
 	call_fail(c, &err);
 	return false;
 }
@@ -496,27 +504,32 @@ static void get(struct call *c)
 	call_json(c, 200, o);
 }
 
-static void list(struct call *c)
+json_t *exec_list_json(struct call *c, bool is_runs, const char *member, const char *wanted)
 {
-	if (!api_session(c))
-		return;
 	int fd = exec_directory(c->srv, c->session->id, false, NULL);
 	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	json_t *items = json_array();
-	const char *state = http_query(c->x, "state");
 
 	for (struct dirent *entry; d && (entry = readdir(d)) && json_array_size(items) < 1000;) {
 		struct exec *e;
 		if (entry->d_name[0] == '.' || exec_find(c->session, entry->d_name, &e, NULL) < 0)
 			continue;
-		json_t *o = exec_json(e);
-		if (!state || !strcmp(state, json_string_value(json_object_get(o, "state"))))
-			(void)json_array_append_new(items, o);
-		else
-			json_decref(o);
+		json_t *o = exec_is_run(e) == is_runs ? exec_json(e) : NULL;
+		if (o &&
+			(!wanted || !strcmp(wanted, json_string_value(json_object_get(o, member)))))
+			(void)json_array_append(items, o);
+		json_decref(o);
 		exec_unref(e);
 	}
-	call_json(c, 200, json_pack("{s:o}", "execs", items));
+	return items;
+}
+
+static void list(struct call *c)
+{
+	if (api_session(c))
+		call_json(c, 200,
+			json_pack("{s:o}", "execs",
+				exec_list_json(c, false, "state", http_query(c->x, "state"))));
 }
 
 static int offsets(struct call *c, uint64_t *out, uint64_t *err_from, struct cell_error *err)

@@ -8,8 +8,11 @@
 #include <utlist.h>
 
 #include "base/cleanup.h"
+#include "core/code.h"
 #include "core/exec.h"
+#include "core/run_record.h"
 #include "server/clock.h"
+#include "server/run.h"
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session.h"
@@ -54,6 +57,7 @@ void exec_unref(struct exec *e)
 	json_decref(e->end);
 	free(e->in);
 	free(e->held);
+	free(e->split);
 	free(e);
 }
 
@@ -136,12 +140,14 @@ static void trace_exec(struct exec *e, uint64_t wall_us, bool is_error)
 
 	if (!e->srv->tracer || !header || trace_parse(header, strlen(header), &parent) < 0)
 		return;
-	trace_begin(e->srv->tracer, &parent, TRACE_INTERNAL, "exec", &span);
+	trace_begin(e->srv->tracer, &parent, TRACE_INTERNAL, exec_is_run(e) ? "run" : "exec",
+		&span);
 	span.start_ns = clock_unix_ns() - (int64_t)wall_us * 1000;
 	trace_set(&span, "cell.session", e->session->id);
 	trace_set(&span, "cell.exec", e->id);
 	trace_set(&span, "cell.backend", e->session->backend);
 	trace_set(&span, "cell.request_id", meta_text(e, "request_id"));
+	trace_set(&span, "cell.language", meta_text(e, "language"));
 	trace_set_number(&span, "process.exit.code",
 		json_integer_value(json_object_get(e->end, "exit_code")));
 	trace_end(e->srv->tracer, &span, is_error);
@@ -159,7 +165,7 @@ static void put_on_record(struct exec *e)
 			  1048576 * (uint64_t)(wall_us / 1000),
 		.bytes_out = spool_next(e->spool, 1) + spool_next(e->spool, 2)};
 	struct audit_event a = {.kind = AUDIT_RESULT,
-		.action = "exec.start",
+		.action = exec_is_run(e) ? "code.run" : "exec.start",
 		.tenant = s->tenant,
 		.actor = meta_text(e, "actor"),
 		.session = s->id,
@@ -198,10 +204,29 @@ static void leave(struct exec *e)
 	exec_unref(e);
 }
 
+/* What the last record of a run says: it is in the spool, but this is where one looks for it. */
+static void add_ending(struct exec *e, json_t *end)
+{
+	json_t *done = e->split && e->split->n_ending
+			       ? json_loadb(e->split->ending, e->split->n_ending, 0, NULL)
+			       : NULL;
+
+	if (json_is_object(done)) {
+		struct cell_code_done d;
+		run_done_read(done, &d);
+		json_decref(done);
+		done = run_done_json(&d);
+		(void)json_object_update(end, done);
+	}
+	json_decref(done);
+}
+
 /* json is stolen. False: the disk is full; the end is held and tried again. */
 static bool finish(struct exec *e, json_t *end)
 {
 	struct cell_error err = {0};
+
+	add_ending(e, end);
 	auto_free char *text = json_dumps(end, JSON_COMPACT);
 
 	if (e->end != end)
@@ -244,16 +269,49 @@ static bool hold(struct exec *e, int stream, uint64_t offset, const void *p, siz
 	return false;
 }
 
+/* A run's records go to the spool so that a reader can begin with any that is still kept: what begins a record is marked, and nothing
+ * that is marked begins with the rest of one. *p and what follows are what is left to be stored when it fails. */
+static int store_records(struct exec *e, uint64_t *offset, const uint8_t **p, size_t *n,
+	struct cell_error *err)
+{
+	while (*n) {
+		size_t piece = run_splitter_rest(e->split, *p, *n);
+		bool is_begin = piece == 0;
+		int r;
+		if (is_begin)
+			piece = *n;
+		r = (is_begin ? spool_append_begin : spool_append)(e->spool, 1, *offset, *p, piece,
+			err);
+		if (r < 0)
+			return r;
+		(void)run_splitter_feed(e->split, *p, piece);
+		*offset += piece;
+		*p += piece;
+		*n -= piece;
+	}
+	return 0;
+}
+
+/* False: the disk is full, and the rest is held. */
+static bool store(struct exec *e, int stream, uint64_t offset, const uint8_t *p, size_t n,
+	struct cell_error *err)
+{
+	int r = e->split && stream == 1 ? store_records(e, &offset, &p, &n, err)
+					: spool_append(e->spool, stream, offset, p, n, err);
+
+	return r == 0 || hold(e, stream, offset, p, n);
+}
+
 bool exec_retry(struct exec *e)
 {
 	struct cell_error err = {0};
 
 	if (e->held) {
-		if (spool_append(e->spool, e->held_stream, e->held_offset, e->held, e->held_len,
-			    &err) < 0)
+		uint8_t *held = steal_ptr(e->held);
+		bool is_stored = store(e, e->held_stream, e->held_offset, held, e->held_len, &err);
+		free(held);
+		if (!is_stored)
 			return false;
-		free(e->held);
-		e->held = NULL;
 		wake_readers(e);
 	}
 	return !e->end || finish(e, e->end);
@@ -297,9 +355,9 @@ bool exec_pump(struct exec *e)
 		return false;
 	case CELL_EVENT_STDOUT:
 	case CELL_EVENT_STDERR:
-		if (spool_append(e->spool, ev.stream, ev.offset, ev.data, ev.len, &err) < 0) {
+		if (!store(e, ev.stream, ev.offset, ev.data, ev.len, &err)) {
 			log_failure("spool.failed", &err, e->id);
-			return hold(e, ev.stream, ev.offset, ev.data, ev.len);
+			return false;
 		}
 		wake_readers(e);
 		return true;
@@ -386,6 +444,35 @@ static void enter(struct exec *e, struct seat *seat)
 	seat_add(seat, e);
 }
 
+bool exec_is_run(const struct exec *e)
+{
+	const char *kind = meta_text(e, "kind");
+
+	return kind && !strcmp(kind, "run");
+}
+
+static int note_run(struct exec *e, struct cell_error *err)
+{
+	e->split = calloc(1, sizeof *e->split);
+	return e->split ? 0 : cell_fail_errno(err, ENOMEM, "run code");
+}
+
+/* Of a spool that was begun by another server: where in a record does it end? */
+static void find_splits(struct exec *e)
+{
+	struct spool_cursor at = {.want = {0, spool_oldest(e->spool, 1), UINT64_MAX}};
+	struct spool_event ev;
+
+	while (spool_read(e->spool, &at, &ev, NULL) == 0 && ev.kind != SPOOL_NONE &&
+		ev.kind != SPOOL_END) {
+		if (ev.kind != SPOOL_OUT)
+			continue;
+		if (ev.is_begin)
+			*e->split = (struct run_splitter){0};
+		(void)run_splitter_feed(e->split, ev.data, ev.len);
+	}
+}
+
 int exec_start(struct session *s, struct seat *seat, const struct exec_order *order,
 	struct exec **ret, struct cell_error *err)
 {
@@ -410,7 +497,17 @@ int exec_start(struct session *s, struct seat *seat, const struct exec_order *or
 	opts.flags |= CELL_EXEC_DURABLE;
 	opts.keep_bytes = KEEP_BYTES;
 	opts.no_wait = true;
-	r = cell_exec_start(seat->cell, &opts, &e->x, err);
+	if (order->code) {
+		struct cell_code_opts code = *order->code;
+		code.id = e->id;
+		code.is_durable = true;
+		code.keep_bytes = KEEP_BYTES;
+		r = note_run(e, err);
+		if (r == 0)
+			r = cell_code_exec(seat->cell, &code, NULL, false, &e->x, err);
+	} else {
+		r = cell_exec_start(seat->cell, &opts, &e->x, err);
+	}
 	if (r < 0) {
 		(void)unlinkat(dir, order->id, 0);
 		exec_unref(e);
@@ -559,6 +656,8 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 		exec_unref(e);
 		return 0;
 	}
+	if (exec_is_run(e) && note_run(e, err) == 0)
+		find_splits(e);
 	struct cell_attach_opts o = {.hold = true,
 		.no_wait = true,
 		.with_stdin = json_is_true(json_object_get(e->meta, "stdin")),
@@ -588,6 +687,8 @@ int exec_adopt(struct session *s, struct seat *seat, const char *id, struct cell
 
 json_t *exec_json(struct exec *e)
 {
+	if (exec_is_run(e))
+		return run_json(e);
 	json_t *o = json_object(), *v;
 	const char *key;
 

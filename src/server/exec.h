@@ -18,6 +18,8 @@
 #include "server/spool.h"
 
 struct call;
+struct cell_code_opts;
+struct run_splitter;
 struct seat;
 struct server;
 struct session;
@@ -59,15 +61,17 @@ struct exec {
 	size_t held_len;
 	int held_stream;
 	uint64_t held_offset;
-	bool owns_seat;			    /* an ephemeral session's: the cell ends with it */
-	struct exec *next, *prev;	    /* of the session */
+	struct run_splitter *split; /* a run of code: where its records begin; NULL: a command */
+	bool owns_seat;		    /* an ephemeral session's: the cell ends with it */
+	struct exec *next, *prev;   /* of the session */
 	struct exec *seat_next, *seat_prev; /* of the seat */
 };
 
 struct exec_order {
 	const char *id;
-	struct cell_exec_opts opts; /* id, flags' durable and no_wait are set here */
-	json_t *meta;		    /* borrowed */
+	struct cell_exec_opts opts;	   /* id, flags' durable and no_wait are set here */
+	const struct cell_code_opts *code; /* instead: a run of code; meta has "kind": "run" */
+	json_t *meta;			   /* borrowed */
 };
 
 /* Make its spool, then start it in the seat. A reference for the caller. CELL_EEXISTS when there is a spool of that id. */
@@ -112,6 +116,8 @@ bool exec_retry(struct exec *e);
 
 /* {id, session, state, command, started_at, exit_code, ...}: a new reference. */
 json_t *exec_json(struct exec *e);
+/* Code, not a command: its output are the records of core/run_record.h. */
+bool exec_is_run(const struct exec *e);
 /* The directory of a session's spools; made when missing. */
 int exec_directory(struct server *srv, const char *session_id, bool is_made,
 	struct cell_error *err);

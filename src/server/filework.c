@@ -240,6 +240,26 @@ void filework_download(struct filework *w, int status, const char *type, int64_t
 	filework_start(w);
 }
 
+/* ---- waiting ---- */
+
+static void gone_asking(struct http_exchange *x, void *arg)
+{
+	struct filework *w = arg;
+
+	(void)x;
+	w->is_gone = w->is_cancelled = true;
+	int fd = w->guest_fd;
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR);
+}
+
+void filework_ask(struct filework *w)
+{
+	w->is_watch = true;
+	http_on_gone(w->x, gone_asking, w);
+	filework_start(w);
+}
+
 /* ---- up ---- */
 
 static void wake_up(void *arg)

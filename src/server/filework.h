@@ -44,6 +44,8 @@ struct filework *filework_new(struct call *c);
 void filework_start(struct filework *w);
 /* Begin the answer and send what the thread puts into w->mine. What fails from here on cuts the connection: check before. */
 void filework_download(struct filework *w, int status, const char *type, int64_t length);
+/* Something that may wait long in the cell: it has a thread of another pool, and ends when nobody waits for it any more. */
+void filework_ask(struct filework *w);
 /* Give the thread what the request's body has, by w->mine. */
 void filework_upload(struct filework *w);
 void filework_free(struct filework *w);

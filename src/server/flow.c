@@ -12,6 +12,7 @@
 #include "server/call.h"
 #include "server/exec.h"
 #include "server/flow_text.h"
+#include "server/run.h"
 #include "server/session.h"
 
 #define HEARTBEAT_MS 15000
@@ -27,6 +28,8 @@ struct flow {
 	bool is_blocked; /* the client is slow: on_drain goes on */
 	struct net_timer *heartbeat;
 	uint64_t max_output;	      /* waiting */
+	struct run_reader *run;	      /* of code: events instead of bytes; NULL: a command's */
+	uint64_t next;		      /* of a run: where to go on after what was sent */
 	char tenant[TENANT_NAME_MAX]; /* whose stream it counts as */
 };
 
@@ -36,6 +39,9 @@ static void flow_free(struct flow *f)
 	quota_stream_close(f->srv->quota, f->tenant);
 	exec_reader_remove(&f->r);
 	net_timer_free(f->heartbeat);
+	if (f->run)
+		run_reader_done(f->run);
+	free(f->run);
 	free(f);
 }
 
@@ -114,7 +120,8 @@ static void wait_over(struct flow *f)
 		call_fail(c, &err);
 		return;
 	}
-	json_t *o = result_json(f);
+	json_t *o =
+		exec_is_run(f->r.exec) ? run_result_json(f->r.exec, f->max_output) : result_json(f);
 	flow_free(f);
 	call_json(c, 200, o);
 }
@@ -173,7 +180,7 @@ int flow_format_of(const struct call *c, enum flow_format *ret)
 
 static int send_text(struct flow *f, const char *type, const char *text, size_t len)
 {
-	auto_buf struct buf b = BUF_INIT(2 * EVENT_MAX);
+	auto_buf struct buf b = BUF_INIT(2 * EVENT_MAX + 2 * len);
 	char id[48];
 
 	if (f->format == FLOW_NDJSON) {
@@ -181,8 +188,11 @@ static int send_text(struct flow *f, const char *type, const char *text, size_t 
 		(void)buf_addc(&b, '\n');
 	} else {
 		/* where to go on after this event: what Last-Event-ID gives back */
-		(void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, f->r.at.want[1],
-			f->r.at.want[2]);
+		if (f->run)
+			(void)snprintf(id, sizeof id, "%" PRIu64, f->next);
+		else
+			(void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, f->r.at.want[1],
+				f->r.at.want[2]);
 		(void)sse_event(&b, id, type, text, len);
 	}
 	return http_write(f->x, b.data, b.len);
@@ -214,11 +224,46 @@ static void stream_over(struct flow *f, bool is_whole)
 		http_abort(x);
 }
 
+/* The same for a run: its events. */
+static void pump_run(struct flow *f)
+{
+	struct exec *e = f->r.exec;
+	struct run_item item;
+
+	while (!f->is_blocked) {
+		const char *type;
+		if (run_reader_next(f->run, e->spool, &f->r.at, &item) < 0) {
+			stream_over(f, false);
+			return;
+		}
+		if (item.news == RUN_NOTHING && (!f->is_following || (e->end && !e->seat))) {
+			stream_over(f, true);
+			return;
+		}
+		if (item.news == RUN_NOTHING)
+			return;
+		f->next = item.next;
+		json_t *o = run_item_json(e, &item, &type);
+		auto_free char *text = json_dumps(o, JSON_COMPACT);
+		json_decref(o);
+		int r = text ? send_text(f, type, text, strlen(text)) : -ENOMEM;
+		if (r < 0 || item.news == RUN_END) {
+			stream_over(f, r >= 0);
+			return;
+		}
+		f->is_blocked = r == 1;
+	}
+}
+
 static void pump(struct flow *f)
 {
 	struct exec *e = f->r.exec;
 	struct spool_event ev;
 
+	if (f->run) {
+		pump_run(f);
+		return;
+	}
 	while (!f->is_blocked) {
 		if (spool_read(e->spool, &f->r.at, &ev, NULL) < 0) {
 			stream_over(f, false);
@@ -298,6 +343,15 @@ void flow_stream(struct call *c, struct exec *e, enum flow_format format, uint64
 	f->r.at.want[1] = out_from;
 	f->r.at.want[2] = err_from;
 	f->r.wake = wake_stream;
+	f->next = out_from;
+	if (exec_is_run(e)) {
+		f->run = calloc(1, sizeof *f->run);
+		if (!f->run || run_reader_init(f->run, out_from, &f->r.at) < 0) {
+			flow_free(f);
+			call_failf(c, CELL_ENOSPACE, "", "no memory for another stream");
+			return;
+		}
+	}
 	(void)http_add_header(c->x, "Cache-Control", "no-store");
 	(void)http_add_header(c->x, "X-Accel-Buffering", "no");
 	(void)http_add_header(c->x, "X-Cell-Exec", e->id);

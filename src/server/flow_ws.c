@@ -7,6 +7,9 @@
  *	from the client  binary: bytes for stdin
  *	                 text:   {"type":"eof"} {"type":"resize","rows":..,"cols":..} {"type":"signal","signal":"INT"}
  *
+ * A run of code gives its events as text, {"type":"stdout"|"display"|...|"done", "next": offset, ...}, and takes
+ *	{"type":"input","text":..} {"type":"eof"} {"type":"interrupt"} {"type":"kill"}
+ *
  * It closes with 1000 after the exit. A client that comes back attaches from the offsets it has.
  */
 #include <signal.h>
@@ -20,6 +23,7 @@
 #include "server/exec.h"
 #include "server/flow.h"
 #include "server/flow_text.h"
+#include "server/run.h"
 #include "server/seat.h"
 #include "server/session.h"
 
@@ -28,6 +32,7 @@ struct socket {
 	struct server *srv;
 	struct ws *ws;
 	struct exec_reader r;
+	struct run_reader *run; /* of code: events; NULL: a command's bytes */
 	bool is_blocked, is_closing, is_feeding, is_following, takes_input;
 	char tenant[TENANT_NAME_MAX];
 };
@@ -59,11 +64,46 @@ static void finish(struct socket *s, unsigned code, const char *why)
 	ws_close(s->ws, code, why);
 }
 
+/* A run's events are text, each with its type. */
+static void pump_run(struct socket *s)
+{
+	struct exec *e = s->r.exec;
+	struct run_item item;
+	const char *type;
+
+	while (!s->is_blocked && !s->is_closing) {
+		if (run_reader_next(s->run, e->spool, &s->r.at, &item) < 0) {
+			finish(s, WS_INTERNAL, "the events cannot be read");
+			return;
+		}
+		if (item.news == RUN_NOTHING && !s->is_following) {
+			send_json(s, json_pack("{s:s}", "type", "end"));
+			finish(s, WS_NORMAL, "this is all so far");
+		}
+		if (item.news == RUN_NOTHING)
+			return;
+		json_t *o = run_item_json(e, &item, &type);
+		auto_free char *text = json_dumps(o, JSON_COMPACT);
+		json_decref(o);
+		int r = text ? ws_send(s->ws, WS_TEXT, text, strlen(text)) : -ENOMEM;
+		if (r < 0)
+			finish(s, WS_INTERNAL, "the events cannot be sent");
+		else if (item.news == RUN_END)
+			finish(s, WS_NORMAL, "the run has ended");
+		s->is_blocked = r == 1;
+	}
+}
+
 static void pump(struct socket *s)
 {
 	struct exec *e = s->r.exec;
 	struct spool_event ev;
 	const char *type;
+
+	if (s->run) {
+		pump_run(s);
+		return;
+	}
 
 	while (!s->is_blocked && !s->is_closing) {
 		if (spool_read(e->spool, &s->r.at, &ev, NULL) < 0) {
@@ -134,6 +174,25 @@ static void complain(struct socket *s, const struct cell_error *err)
 	send_json(s, o);
 }
 
+static void take_run_order(struct socket *s, const char *type, const json_t *o,
+	struct cell_error *err)
+{
+	const char *line = json_string_value(json_object_get(o, "text"));
+	struct exec *e = s->r.exec;
+
+	if (!strcmp(type, "input") && line)
+		(void)run_answer(e, line, err);
+	else if (!strcmp(type, "eof"))
+		(void)exec_close_stdin(e, err);
+	else if (!strcmp(type, "interrupt") && e->x)
+		(void)cell_exec_signal(e->x, SIGINT, err);
+	else if (!strcmp(type, "kill") && e->x)
+		(void)cell_exec_signal(e->x, SIGKILL, err);
+	else if (strcmp(type, "interrupt") && strcmp(type, "kill"))
+		(void)cell_fail(err, CELL_EINVAL, 0,
+			"there is no message of type '%.32s' for a run", type);
+}
+
 static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 {
 	const char *type = json_string_value(json_object_get(o, "type"));
@@ -144,6 +203,8 @@ static void take_order(struct socket *s, json_t *o, struct cell_error *err)
 	if (!type) {
 		(void)cell_fail(err, CELL_EINVAL, 0,
 			"a text message must be an object with a type");
+	} else if (s->run) {
+		take_run_order(s, type, o, err);
 	} else if (!strcmp(type, "eof")) {
 		(void)exec_close_stdin(e, err);
 	} else if (!strcmp(type, "resize") && e->x) {
@@ -185,6 +246,9 @@ static void on_message(struct ws *w, enum ws_type type, const void *p, size_t n,
 		json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES, NULL);
 		take_order(s, o, &err);
 		json_decref(o);
+	} else if (s->run) {
+		(void)cell_fail(&err, CELL_EINVAL, 0,
+			"a run takes text messages: {\"type\": \"input\", \"text\": ...}");
 	} else if (e->x && !exec_write(e, p, n, &err)) {
 		if (!e->room) {
 			e->room = have_room;
@@ -217,6 +281,9 @@ static void on_closed(struct ws *w, unsigned code, const char *reason, void *arg
 	quota_stream_close(s->srv->quota, s->tenant);
 	s->srv->n_streams--;
 	call_done(s->c, 101, NULL);
+	if (s->run)
+		run_reader_done(s->run);
+	free(s->run);
 	free(s);
 }
 
@@ -251,9 +318,20 @@ void flow_socket(struct call *c, struct exec *e, const struct flow_socket_option
 	s->r.is_holding = o->is_holding;
 	s->is_following = o->is_following;
 	s->takes_input = o->takes_input;
+	if (exec_is_run(e) && (!(s->run = calloc(1, sizeof *s->run)) ||
+				      run_reader_init(s->run, o->out_from, &s->r.at) < 0)) {
+		quota_stream_close(c->srv->quota, c->who.tenant);
+		free(s->run);
+		free(s);
+		call_failf(c, CELL_ENOSPACE, "", "no memory for another stream");
+		return;
+	}
 	int r = ws_accept(c->x, &options, &events, s, &s->ws, &err);
 	if (r < 0) {
 		quota_stream_close(c->srv->quota, c->who.tenant);
+		if (s->run)
+			run_reader_done(s->run);
+		free(s->run);
 		free(s);
 		if (!err.code)
 			err.code = r == -EACCES ? CELL_EDENIED : CELL_EINVAL;

@@ -101,6 +101,7 @@ int guard_body(const struct policy_request *q, struct policy_decision *d, struct
 	r = r < 0 ? r : set(o, "shell", q->shell);
 	r = r < 0 ? r : set(o, "path", q->path);
 	r = r < 0 ? r : set(o, "language", q->language);
+	r = r < 0 ? r : set(o, "code", q->code);
 	r = r < 0 ? r : set_list(o, "labels", q->labels);
 	r = r < 0 ? r : set(o, "rule", d->rule);
 	r = r < 0 ? r : set(o, "reason", *d->reason ? d->reason : NULL);

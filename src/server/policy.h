@@ -42,6 +42,7 @@ struct policy_request {
 	const char *shell;			  /* a command line instead */
 	const char *path;			  /* of a file operation */
 	const char *language;			  /* of code */
+	const char *code;			  /* for the guard; no rule looks at it */
 	const char *const *labels;		  /* "k=v", NULL-terminated */
 	int64_t unix_ns;			  /* 0: now */
 };

@@ -23,6 +23,7 @@
 
 #define MAGIC	    UINT64_C(0x316c6f6f70736c63) /* "clspool1" */
 #define RECORD_MARK 0xce11u
+#define BEGIN_MARK  0xce12u /* of spool_append_begin() */
 #define INDEX_EVERY (256u * 1024)
 #define DROP_STEP   (1024u * 1024)
 
@@ -141,7 +142,7 @@ int spool_create(int dir_fd, const char *name, const void *meta, size_t meta_len
 
 static bool is_record(const struct record *r)
 {
-	if (r->mark != RECORD_MARK || r->len > SPOOL_MAX_META)
+	if ((r->mark != RECORD_MARK && r->mark != BEGIN_MARK) || r->len > SPOOL_MAX_META)
 		return false;
 	if (r->kind == SPOOL_END)
 		return true;
@@ -282,7 +283,6 @@ static int add(struct spool *s, struct record *r, const void *p, struct cell_err
 	struct iovec v[] = {{r, sizeof *r}, {data.out, r->len}};
 	ssize_t n;
 
-	r->mark = RECORD_MARK;
 	do
 		n = pwritev(s->fd, v, 2, (off_t)s->end);
 	while (n < 0 && errno == EINTR);
@@ -298,12 +298,13 @@ static int add(struct spool *s, struct record *r, const void *p, struct cell_err
 	return 0;
 }
 
-int spool_append(struct spool *s, int stream, uint64_t offset, const void *p, size_t n,
-	struct cell_error *err)
+static int append(struct spool *s, int stream, uint64_t offset, const void *p, size_t n,
+	unsigned mark, struct cell_error *err)
 {
 	struct record r = {.len = (uint32_t)n,
 		.kind = (uint8_t)stream,
 		.stream = (uint8_t)stream,
+		.mark = (uint16_t)mark,
 		.offset = offset};
 
 	if (n == 0)
@@ -317,9 +318,21 @@ int spool_append(struct spool *s, int stream, uint64_t offset, const void *p, si
 	return code;
 }
 
+int spool_append(struct spool *s, int stream, uint64_t offset, const void *p, size_t n,
+	struct cell_error *err)
+{
+	return append(s, stream, offset, p, n, RECORD_MARK, err);
+}
+
+int spool_append_begin(struct spool *s, int stream, uint64_t offset, const void *p, size_t n,
+	struct cell_error *err)
+{
+	return append(s, stream, offset, p, n, BEGIN_MARK, err);
+}
+
 int spool_finish(struct spool *s, const void *p, size_t n, struct cell_error *err)
 {
-	struct record r = {.len = (uint32_t)n, .kind = SPOOL_END};
+	struct record r = {.len = (uint32_t)n, .kind = SPOOL_END, .mark = RECORD_MARK};
 
 	if (n > SPOOL_MAX_DATA || s->has_ended)
 		return cell_fail(err, CELL_EINTERNAL, 0, "end a spool twice");
@@ -411,7 +424,7 @@ int spool_read(struct spool *s, struct spool_cursor *c, struct spool_event *ret,
 					.kind = SPOOL_GAP, .stream = r.stream, .offset = r.offset};
 				return 0;
 			}
-			skip = c->want[r.stream] - r.offset;
+			skip = c->is_whole ? 0 : c->want[r.stream] - r.offset;
 		}
 		size_t n = r.len - (size_t)skip;
 		if (pread(s->fd, buffer, n, (off_t)(c->at + sizeof r + skip)) != (ssize_t)n)
@@ -421,7 +434,8 @@ int spool_read(struct spool *s, struct spool_cursor *c, struct spool_event *ret,
 			.stream = r.stream,
 			.offset = r.offset + skip,
 			.data = buffer,
-			.len = n};
+			.len = n,
+			.is_begin = r.mark == BEGIN_MARK && !skip};
 		if (r.kind != SPOOL_END)
 			c->want[r.stream] = r.offset + r.len;
 		return 0;

@@ -34,6 +34,7 @@ struct spool_event {
 	uint64_t offset;
 	const uint8_t *data; /* valid until the next call on any spool */
 	size_t len;
+	bool is_begin; /* something of the writer's begins with the first byte: see spool_append_begin() */
 };
 
 /* Make the file `name` in dir_fd; CELL_EEXISTS when it is there. meta says what it is of. max_bytes bounds
@@ -57,6 +58,9 @@ int spool_meta(struct spool *s, const uint8_t **ret, size_t *ret_len, struct cel
  * failure (a full disk) nothing was added, and the same call may be made again. */
 int spool_append(struct spool *s, int stream, uint64_t offset, const void *p, size_t n,
 	struct cell_error *err);
+/* The same, and says that something which readers must have from its first byte on begins here. */
+int spool_append_begin(struct spool *s, int stream, uint64_t offset, const void *p, size_t n,
+	struct cell_error *err);
 /* The last record. */
 int spool_finish(struct spool *s, const void *p, size_t n, struct cell_error *err);
 
@@ -69,6 +73,7 @@ uint64_t spool_bytes(const struct spool *s); /* on disk, about */
 struct spool_cursor {
 	uint64_t want[3]; /* [1] stdout, [2] stderr: the next byte to be given */
 	uint64_t at;	  /* position in the file; 0: not looked for yet */
+	bool is_whole; /* records are given from their first byte, also those it wants the end of */
 };
 /* The next event for this reader: 0 with SPOOL_NONE when there is nothing yet. */
 int spool_read(struct spool *s, struct spool_cursor *c, struct spool_event *ret,

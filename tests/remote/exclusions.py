@@ -14,6 +14,7 @@ TESTS = {
     "test_a_hundred_runs_leave_nothing": "looks for processes of its own: the server is one",
     # a server ends what a killed client leaves by its time to live, not at once: see test_remote.py
     "test_a_run_that_is_killed_leaves_no_process": "a session of a killed client ends with its time to live",
+    "test_a_client_that_is_killed_leaves_no_process": "a session of a killed client ends with its time to live",
     "test_runs_killed_at_any_moment_are_cleaned_up": "a session of a killed client ends with its time to live",
     "test_creates_killed_at_any_moment_are_cleaned_up": "a create that the server has heard of is made, whatever becomes of the client",
     # JSON is text

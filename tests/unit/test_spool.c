@@ -273,3 +273,25 @@ TEST(a_seal_is_seen_without_opening_and_only_behind_the_end)
 	spool_free(s);
 	close(dir);
 }
+
+TEST(what_begins_is_marked_and_given_whole)
+{
+	int dir = place();
+	struct spool *s = make(dir, "x", MAX);
+	struct spool_cursor c = {.want = {0, 4, 0}, .is_whole = true}, plain = {.want = {0, 4, 0}};
+	struct spool_event e;
+
+	ASSERT_EQ(spool_append_begin(s, 1, 0, "begin", 5, &E), 0);
+	ASSERT_EQ(spool_append(s, 1, 5, "rest", 4, &E), 0);
+	spool_free(s);
+	s = again(dir, "x");
+	ASSERT_EQ(spool_read(s, &c, &e, &E), 0);
+	ASSERT(e.is_begin && e.offset == 0 && e.len == 5);
+	ASSERT_EQ(spool_read(s, &c, &e, &E), 0);
+	ASSERT(!e.is_begin && e.offset == 5);
+	ASSERT_EQ(spool_read(s, &plain, &e, &E), 0);
+	ASSERT(!e.is_begin && e.offset == 4 && e.len == 1);
+	spool_free(s);
+	close(dir);
+}
+

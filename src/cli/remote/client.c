@@ -23,6 +23,7 @@
 #define DELAY_MIN_MS 100
 #define DELAY_MAX_MS 5000
 #define KEY_BYTES    16
+#define MESSAGE_MAX  (256u << 20) /* a picture of a run, as JSON */
 
 static struct {
 	const struct cli *cli;
@@ -460,7 +461,7 @@ int remote_socket(const char *target, struct ws_client **ret, struct cell_error 
 		return r;
 	if (the.bearer)
 		fields[0] = (struct http_field){"Authorization", the.bearer};
-	r = ws_client_open(the.http, target, fields, 2u << 20, ret, &reply, err);
+	r = ws_client_open(the.http, target, fields, MESSAGE_MAX, ret, &reply, err);
 	the.is_away = r < 0 && is_worth_a_retry(r);
 	if (r == 0)
 		remote_tell_back();

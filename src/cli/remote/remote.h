@@ -7,6 +7,8 @@
  *	body.c      a spec as the JSON of POST /v1/sessions
  *	session.c   open, reopen, remove, list, inspect, platform, back ends
  *	exec.c      start, attach, follow, resume; ps and signals
+ *	code.c      runs of code
+ *	context.c   interpreters and their variables
  *	files.c     files of a cell
  *	transfer.c  files and directories between here and a cell
  *	doctor.c    is the server there, and does it take us
@@ -91,6 +93,7 @@ int remote_env_json(const char *const *env, json_t **ret, struct cell_error *err
 
 /* session.c */
 struct remote_exec;
+struct remote_run;
 struct remote_cell {
 	char id[64];
 	char name[CELL_NAME_MAX];
@@ -100,6 +103,7 @@ struct remote_cell {
 	bool is_temporary;    /* ours alone: it goes when we do */
 	uint64_t renew_at_ms; /* a temporary one's time to live */
 	struct remote_exec *shown;
+	struct remote_run *running; /* code */
 };
 static inline struct remote_cell *remote_cell_of(const struct cell *c)
 {
@@ -147,6 +151,35 @@ void remote_exec_free(struct cell_exec *x);
 int remote_exec_fd(const struct remote_exec *x);
 int remote_signal(struct cell *c, const char *id, int signal, bool tree, struct cell_error *err);
 int remote_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_error *err);
+
+/* code.c */
+int remote_code_start(struct cell *c, const struct cell_code_opts *opts, struct cell_code_run **ret,
+	struct cell_error *err);
+int remote_code_attach(struct cell *c, const char *id, uint64_t offset, struct cell_code_run **ret,
+	struct cell_error *err);
+int remote_code_next(struct cell_code_run *x, int timeout_ms, struct cell_code_event *ret,
+	struct cell_error *err);
+int remote_code_patience_ms(const struct cell_code_run *x);
+int remote_code_answer(struct cell_code_run *x, const char *line, struct cell_error *err);
+int remote_code_interrupt(struct cell_code_run *x, struct cell_error *err);
+const char *remote_code_id(const struct cell_code_run *x);
+void remote_code_free(struct cell_code_run *x);
+int remote_code_fd(const struct remote_run *x);
+
+/* context.c */
+int remote_context_create(struct cell *c, const struct cell_context_opts *opts,
+	char ret_name[CELL_CONTEXT_MAX], struct cell_error *err);
+int remote_context_list(struct cell *c, cell_context_fn fn, void *user, struct cell_error *err);
+int remote_context_reset(struct cell *c, const char *name, struct cell_error *err);
+int remote_context_interrupt(struct cell *c, const char *name, struct cell_error *err);
+int remote_context_delete(struct cell *c, const char *name, struct cell_error *err);
+int remote_context_vars(struct cell *c, const char *name, char **ret_json, struct cell_error *err);
+int remote_context_get(struct cell *c, const char *name, const char *variable, char **ret_json,
+	struct cell_error *err);
+int remote_context_set(struct cell *c, const char *name, const char *variable, const char *json,
+	struct cell_error *err);
+int remote_context_complete(struct cell *c, const char *name, const char *code, size_t cursor,
+	char **ret_json, struct cell_error *err);
 
 /* files.c */
 int remote_file_stat(struct cell *c, const char *path, cell_file_fn fn, void *user,

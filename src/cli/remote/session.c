@@ -195,9 +195,11 @@ cell_caps remote_degraded(const struct cell *c)
 
 int remote_poll_fd(const struct cell *c)
 {
-	const struct remote_exec *x = remote_cell_of(c)->shown;
+	const struct remote_cell *cell = remote_cell_of(c);
 
-	return x ? remote_exec_fd(x) : -1;
+	if (cell->running)
+		return remote_code_fd(cell->running);
+	return cell->shown ? remote_exec_fd(cell->shown) : -1;
 }
 
 short remote_poll_events(const struct cell *c)
