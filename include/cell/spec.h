@@ -77,6 +77,26 @@ struct cell_mount {
 	bool is_read_only;
 };
 
+/* May code in the cell install packages while it runs? */
+enum cell_runtime_deps {
+	CELL_RUNTIME_DEPS_DEFAULT = 0,
+	CELL_RUNTIME_DEPS_FORBIDDEN,
+	CELL_RUNTIME_DEPS_ALLOWED,
+};
+
+/* Packages for the code of the cell (deps.h). Anything set here gives the cell an environment of its own. */
+struct cell_spec_deps {
+	bool is_wanted;
+	enum cell_runtime_deps runtime;
+	const char *python_version;	 /* "3.11"; NULL: python3 as it is in the cell */
+	const char *venv_dir;		 /* host directory that holds the environment and keeps it; NULL: the cell's own */
+	const char *const *preinstalled; /* requirements, there before the first command; NULL-terminated */
+	const char *const *preinstalled_npm;
+	const char *index;	      /* http(s) URL or host directory of a simple index (PEP 503, 691) */
+	const char *const *find_links; /* host directories with wheels or .tgz files; NULL-terminated */
+	const char *npm_registry;      /* http(s) URL */
+};
+
 struct cell_spec {
 	const char *name;      /* NULL: ephemeral, gone when closed */
 	const char *backend;   /* NULL: the strongest usable here */
@@ -107,6 +127,7 @@ struct cell_spec {
 	enum cell_lifecycle lifecycle;
 	const char *const *labels; /* "k=v", NULL-terminated */
 	const char *const *needs;  /* capability words asked for outright, NULL-terminated */
+	struct cell_spec_deps deps;
 };
 
 #pragma GCC visibility pop
