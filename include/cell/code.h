@@ -40,18 +40,22 @@ enum cell_code_state {
 /* Zeroed means default. Pointers are borrowed for the call. */
 struct cell_code_opts {
 	const char *code;
-	size_t code_len;      /* 0: code is a string */
-	const char *language; /* "python" (the default), "javascript", "shell", "sql", or an alias ("py",
+	size_t code_len; /* 0: code is a string */
+	const char *
+		language; /* "python" (the default), "javascript", "shell", "sql", or an alias ("py",
 				 "js", "node", "bash", "sh", "sqlite"). Of the context, when that is there */
-	const char *context;  /* NULL: the one named like the language. Made when it is not there */
-	const char *id;	      /* the caller's own id of the run, as in struct cell_exec_opts */
-	uint64_t timeout_ms;  /* 0: the context's, then the spec's. Interrupts first; what does not stop
+	const char *context; /* NULL: the one named like the language. Made when it is not there */
+	const char *id;	     /* the caller's own id of the run, as in struct cell_exec_opts */
+	uint64_t
+		timeout_ms; /* 0: the context's, then the spec's. Interrupts first; what does not stop
 				 within grace_ms is killed, and the state lost */
-	uint64_t grace_ms;    /* 0: 2 s */
-	bool with_input;      /* input() is answered with cell_code_answer(); otherwise it is an EOFError */
-	bool is_detached;     /* cell_code_start: goes on without a client; attach to it by its id */
-	uint64_t keep_bytes;  /* as in struct cell_exec_opts */
-	size_t max_output;    /* cell_code: bytes collected of stdout and of stderr; 0: 1 MiB */
+	uint64_t grace_ms; /* 0: 2 s */
+	bool with_input; /* input() is answered with cell_code_answer(); otherwise it is an EOFError */
+	bool is_detached; /* cell_code_start: goes on without a client; attach to it by its id */
+	bool is_durable; /* as CELL_EXEC_DURABLE: with no reader the code waits when keep_bytes are full;
+				 otherwise what has no place is dropped, and counted */
+	uint64_t keep_bytes; /* as in struct cell_exec_opts */
+	size_t max_output;   /* cell_code: bytes collected of stdout and of stderr; 0: 1 MiB */
 };
 
 enum cell_code_event_type {
@@ -60,30 +64,34 @@ enum cell_code_event_type {
 	CELL_CODE_STDERR,
 	CELL_CODE_DISPLAY, /* {"data": {MIME: ...}, "metadata": {...}, "id": ..., "update": true} as JSON.
 			      Binary MIME types are base64, as in a notebook */
-	CELL_CODE_RESULT,  /* the value of the last expression: {"data": ..., "metadata": ...} */
-	CELL_CODE_ERROR,   /* {"name", "message", "traceback": [lines]} */
-	CELL_CODE_INPUT,   /* it waits for a line: {"prompt", "password"}; cell_code_answer() */
-	CELL_CODE_CLEAR,   /* forget the output so far: {"wait"} */
-	CELL_CODE_ANSWER,  /* of a question (cell_context_vars and others): JSON */
-	CELL_CODE_DONE,	   /* `done` is filled; the last */
+	CELL_CODE_RESULT, /* the value of the last expression: {"data": ..., "metadata": ...} */
+	CELL_CODE_ERROR,  /* {"name", "message", "traceback": [lines]} */
+	CELL_CODE_INPUT,  /* it waits for a line: {"prompt", "password"}; cell_code_answer() */
+	CELL_CODE_CLEAR,  /* forget the output so far: {"wait"} */
+	CELL_CODE_ANSWER, /* of a question (cell_context_vars and others): JSON */
+	CELL_CODE_DONE,	  /* `done` is filled; the last */
 };
 
 struct cell_code_done {
-	bool is_ok;		  /* it ended without an error */
+	bool is_ok; /* it ended without an error */
 	enum cell_code_state state;
 	uint64_t execution_count; /* of its context, from 1; begins anew with a new interpreter */
 	double execution_time_ms;
 	bool timed_out;	  /* it was interrupted or killed at its deadline */
 	bool interrupted; /* by cell_context_interrupt */
+	bool restarted; /* the variables of earlier runs were gone: the interpreter had died in between */
 	bool oom;
-	int signal;    /* 0, or what killed the interpreter */
-	int exit_code; /* of an interpreter that ended */
+	int signal;		/* 0, or what killed the interpreter */
+	int exit_code;		/* of an interpreter that ended */
+	uint64_t dropped_bytes; /* of output that nobody was there to read and that had no place */
 };
 
 struct cell_code_event {
 	enum cell_code_event_type type;
-	bool is_late;	  /* output of something that an earlier run of this context left running */
-	const char *data; /* valid until the next call on this cell; NUL-terminated behind its length */
+	bool is_late; /* output of something that an earlier run of this context left running */
+	const char *
+		data; /* valid until the next call on this cell. JSON has a NUL behind it, STDOUT and
+			     STDERR have none */
 	size_t len;
 	struct cell_code_done done;
 };

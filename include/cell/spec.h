@@ -17,6 +17,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+#define CELL_NO_TIMEOUT UINT64_MAX
+
 enum cell_network {
 	CELL_NETWORK_DEFAULT = 0, /* whatever the back end gives */
 	CELL_NETWORK_NONE,
@@ -111,6 +113,11 @@ struct cell_spec {
 	const char *cwd;     /* default directory of commands, relative to the workspace */
 	const char *user;    /* default user of commands */
 	uint64_t timeout_ms; /* default deadline of commands; 0: none */
+	/* default deadline of code (code.h); 0: timeout_ms, or else what the back end has: 120 s for
+	 * subprocess and local, 60 s for others; CELL_NO_TIMEOUT: none. Not of detached runs, nor of
+	 * those that may ask for input */
+	uint64_t code_timeout_ms;
+	const char *const *languages; /* that code may be in, NULL-terminated; NULL: all */
 	struct cell_limits limits;
 	enum cell_resource_model resources;
 	enum cell_scratch scratch;

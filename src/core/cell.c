@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/code_defaults.h"
 #include "core/contract.h"
 #include "core/deps/place.h"
 #include "core/env.h"
@@ -125,7 +126,7 @@ static int prepare(const struct cell_spec *spec, struct cell **ret, struct cell_
 	c->degraded = degraded;
 	c->timeout_ms = spec->timeout_ms;
 	if ((spec->cwd && !(c->cwd = strdup(spec->cwd))) ||
-		(spec->user && !(c->user = strdup(spec->user))))
+		(spec->user && !(c->user = strdup(spec->user))) || code_defaults_set(c, spec) < 0)
 		return cell_fail_errno(err, ENOMEM, "make a cell");
 	r = cell_env_compose(spec->env_from, environ, spec->env, &c->env, err);
 	if (r < 0)

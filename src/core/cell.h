@@ -25,6 +25,8 @@ struct cell {
 	/* defaults for every exec, from the spec */
 	char *cwd, *user;
 	uint64_t timeout_ms;
+	uint64_t code_timeout_ms; /* 0: none */
+	char **languages;	  /* NULL: all */
 	char **env; /* "K=V" composed from policy and spec, NULL-terminated */
 	struct link *link;
 	/* of guest_process.c: the guest this process started */

@@ -90,7 +90,7 @@ static int await_started(struct cell_exec *x, struct cell_error *err)
 	return 0;
 }
 
-static int begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_waiting,
+int cell_exec_begin(struct cell *c, uint16_t op, const struct buf *fields, bool is_waiting,
 	struct cell_exec **ret, struct cell_error *err)
 {
 	struct cell_exec *x = calloc(1, sizeof *x);
@@ -128,7 +128,7 @@ static int start(struct cell *c, const struct cell_exec_opts *opts, bool is_quie
 	if (r == 0)
 		r = exec_fields(c, opts, is_quiet, &b, err);
 	if (r == 0)
-		r = begin(c, WIRE_OP_EXEC, &b, !is_quiet, ret, err);
+		r = cell_exec_begin(c, WIRE_OP_EXEC, &b, !is_quiet, ret, err);
 	if (r == 0) {
 		if (is_quiet && opts->id)
 			(void)snprintf((*ret)->id, sizeof(*ret)->id, "%s", opts->id);
@@ -167,7 +167,7 @@ int cell_exec_attach(struct cell *c, const char *id, const struct cell_attach_op
 	(void)wire_put_u64(&b, WIRE_T_WINDOW, WIRE_DEFAULT_WINDOW);
 	(void)wire_put_u64(&b, WIRE_T_FLAGS,
 		(opts->hold ? 1u : 0) | (opts->no_follow ? 2u : 0) | (opts->with_stdin ? 4u : 0));
-	int r = begin(c, WIRE_OP_ATTACH, &b, !opts->no_wait, ret, err);
+	int r = cell_exec_begin(c, WIRE_OP_ATTACH, &b, !opts->no_wait, ret, err);
 	if (r == 0) {
 		if (opts->no_wait)
 			(void)snprintf((*ret)->id, sizeof(*ret)->id, "%s", id);
@@ -189,6 +189,11 @@ void cell_exec_free(struct cell_exec *x)
 bool cell_exec_has_news(const struct cell_exec *x)
 {
 	return !x->has_ended && (x->has_pending || link_has_news(x->stream));
+}
+
+void cell_exec_take_stdin(struct cell_exec *x)
+{
+	x->has_stdin = true;
 }
 
 bool cell_exec_has_begun(const struct cell_exec *x)

@@ -99,6 +99,31 @@ static int put_rest(const struct cell *c, const struct cell_exec_opts *o, bool i
 	return r ? r : wire_put_u64(b, WIRE_T_WINDOW, WIRE_DEFAULT_WINDOW);
 }
 
+static int too_large(int r, struct cell_error *err)
+{
+	if (r == -ENOBUFS) {
+		r = cell_fail(err, CELL_EINVAL, E2BIG,
+			"run a command: arguments and environment are too "
+			"large");
+		return cell_error_hint(err, r,
+			"together they may have 4 MiB; pass large data by stdin "
+			"or a file");
+	}
+	if (r == -ENOMEM)
+		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "run a command");
+	return r;
+}
+
+int exec_surroundings(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet,
+	struct buf *b, struct cell_error *err)
+{
+	int r = put_env(c, o, b, err);
+
+	if (r == 0)
+		r = put_rest(c, o, is_quiet, b);
+	return too_large(r, err);
+}
+
 int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b,
 	struct cell_error *err)
 {
@@ -114,19 +139,5 @@ int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_qu
 		return cell_error_hint(err, r, "leave the user out");
 	}
 	int r = put_command(o, b, err);
-	if (r == 0)
-		r = put_env(c, o, b, err);
-	if (r == 0)
-		r = put_rest(c, o, is_quiet, b);
-	if (r == -ENOBUFS) {
-		r = cell_fail(err, CELL_EINVAL, E2BIG,
-			"run a command: arguments and environment are too "
-			"large");
-		return cell_error_hint(err, r,
-			"together they may have 4 MiB; pass large data by stdin "
-			"or a file");
-	}
-	if (r == -ENOMEM)
-		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "run a command");
-	return r;
+	return r < 0 ? too_large(r, err) : exec_surroundings(c, o, is_quiet, b, err);
 }

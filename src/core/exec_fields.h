@@ -15,3 +15,6 @@ struct cell;
 uint64_t exec_grace_ms(const struct cell_exec_opts *o);
 int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b,
 	struct cell_error *err);
+/* All but the command itself. */
+int exec_surroundings(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet,
+	struct buf *b, struct cell_error *err);

@@ -15,7 +15,9 @@
 #include "base/cleanup.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/kernel.h"
 #include "guest/oom.h"
+#include "guest/order.h"
 #include "guest/pty.h"
 #include "guest/user.h"
 
@@ -28,21 +30,14 @@ enum attach_flags {
 	ATTACH_STDIN = 1 << 2,
 };
 
-/* A NULL-terminated list of strings that owns them. */
-struct strings {
-	char **list;
-	size_t n, cap;
-};
-
-static void strings_done(struct strings *s)
+void strings_done(struct strings *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		free(s->list[i]);
 	free(s->list);
 }
 
-/* Takes the string over. */
-static int strings_add(struct strings *s, char *one)
+int strings_add(struct strings *s, char *one)
 {
 	if (s->n + 2 > s->cap) {
 		size_t cap = s->cap ? s->cap * 2 : 16;
@@ -62,18 +57,7 @@ static int strings_add(struct strings *s, char *one)
 	return 0;
 }
 
-/* What a request asks for. */
-struct order {
-	struct strings argv, env;
-	struct user user;
-	char *id;
-	char *cwd;
-	uint64_t flags, timeout_ms, grace_ms, keep, window;
-	uint16_t rows, cols;
-	int cwd_fd;
-};
-
-static void order_done(struct order *o)
+void order_done(struct order *o)
 {
 	strings_done(&o->argv);
 	strings_done(&o->env);
@@ -85,7 +69,8 @@ static void order_done(struct order *o)
 
 static const uint16_t known_tags[] = {WIRE_T_ARG, WIRE_T_SHELL, WIRE_T_ENV, WIRE_T_CWD, WIRE_T_USER,
 	WIRE_T_ID, WIRE_T_FLAGS, WIRE_T_TIMEOUT_MS, WIRE_T_GRACE_MS, WIRE_T_KEEP, WIRE_T_ROWS,
-	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET};
+	WIRE_T_COLS, WIRE_T_WINDOW, WIRE_T_OUT_OFFSET, WIRE_T_ERR_OFFSET, WIRE_T_TEXT, WIRE_T_KIND,
+	WIRE_T_CONTEXT, WIRE_T_LANGUAGE, WIRE_T_INTERPRETER, WIRE_T_PRELOAD, WIRE_T_DATABASE};
 
 static int check_tags(const struct request *rq, const char *what, struct cell_error *err)
 {
@@ -136,7 +121,7 @@ static int read_strings(const struct request *rq, struct order *o, struct cell_e
 	return r < 0 ? cell_fail(err, CELL_ENOSPACE, ENOMEM, "exec") : 0;
 }
 
-static const char *env_get(const struct strings *env, const char *name)
+const char *env_get(const struct strings *env, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -179,7 +164,7 @@ static int complete_env(struct order *o)
 }
 
 /* Commands may run anywhere the cell can see; only file operations are bound to the workspace. */
-static int open_cwd(struct order *o, struct cell_error *err)
+int order_open_cwd(struct order *o, struct cell_error *err)
 {
 	const char *path = o->cwd && *o->cwd ? o->cwd : ".";
 
@@ -209,7 +194,7 @@ static int check_id(const char *id, struct cell_error *err)
 }
 
 /* A field that may be absent, but not malformed: nobody is to run as another user because a name was too long. */
-static int read_optional(const struct request *rq, unsigned tag, const char *what, size_t max,
+int order_read_optional(const struct request *rq, unsigned tag, const char *what, size_t max,
 	char **ret, struct cell_error *err)
 {
 	struct wire_field f;
@@ -225,18 +210,16 @@ static int read_optional(const struct request *rq, unsigned tag, const char *wha
 	return 0;
 }
 
-static int read_order(const struct request *rq, struct order *o, struct cell_error *err)
+int order_read(const struct request *rq, const char *what, struct order *o, struct cell_error *err)
 {
 	const uint8_t *p = rq->fields;
 	size_t n = rq->len;
-	int r = check_tags(rq, "exec", err);
+	int r = check_tags(rq, what, err);
 
 	if (r == 0)
 		r = read_strings(rq, o, err);
 	if (r < 0)
 		return r;
-	if (!o->argv.n || !o->argv.list[0][0])
-		return cell_fail(err, CELL_EINVAL, EINVAL, "exec: no command given");
 	o->flags = wire_find_u64(p, n, WIRE_T_FLAGS, 0);
 	o->timeout_ms = wire_find_u64(p, n, WIRE_T_TIMEOUT_MS, 0);
 	if (o->timeout_ms > UINT64_C(1000) * 3600 * 24 * 3650)
@@ -253,17 +236,17 @@ static int read_order(const struct request *rq, struct order *o, struct cell_err
 	o->rows = (uint16_t)wire_find_u64(p, n, WIRE_T_ROWS, 24);
 	o->cols = (uint16_t)wire_find_u64(p, n, WIRE_T_COLS, 80);
 	auto_free char *user = NULL;
-	r = read_optional(rq, WIRE_T_CWD, "working directory", 4096, &o->cwd, err);
+	r = order_read_optional(rq, WIRE_T_CWD, "working directory", 4096, &o->cwd, err);
 	if (r == 0)
-		r = read_optional(rq, WIRE_T_ID, "id", CELL_EXEC_ID_MAX - 1, &o->id, err);
+		r = order_read_optional(rq, WIRE_T_ID, "id", CELL_EXEC_ID_MAX - 1, &o->id, err);
 	if (r == 0)
-		r = read_optional(rq, WIRE_T_USER, "user", 64, &user, err);
+		r = order_read_optional(rq, WIRE_T_USER, "user", 64, &user, err);
 	if (r == 0)
 		r = user_resolve(user, &o->user, err);
 	if (r == 0 && o->id && *o->id)
 		r = check_id(o->id, err);
 	if (r == 0)
-		r = open_cwd(o, err);
+		r = order_open_cwd(o, err);
 	if (r == 0 && complete_env(o) < 0)
 		r = cell_fail(err, CELL_ENOSPACE, ENOMEM, "exec");
 	return r;
@@ -271,7 +254,7 @@ static int read_order(const struct request *rq, struct order *o, struct cell_err
 
 /* ---- starting ---- */
 
-static void describe(struct job *j, const struct order *o)
+void order_describe(struct job *j, const struct order *o)
 {
 	size_t at = 0;
 
@@ -369,6 +352,7 @@ static int launch_job(struct job *j, const struct order *o, struct cell_error *e
 		.env = o->env.list,
 		.cwd_fd = o->cwd_fd,
 		.stdio = {stdio[0], stdio[1], stdio[2]},
+		.extra = {-1, -1},
 		.is_tty = j->is_tty,
 		.has_ids = !o->user.is_self,
 		.uid = o->user.uid,
@@ -405,8 +389,8 @@ static void reply_started(struct stream *s, const struct job *j)
 
 	(void)wire_put_str(&b, WIRE_T_ID, j->id);
 	(void)wire_put_u64(&b, WIRE_T_FLAGS, j->is_tty ? CELL_EXEC_TTY : 0);
-	(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, ring_oldest(&j->out[0].ring));
-	(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, ring_oldest(&j->out[1].ring));
+	(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, job_oldest(j, 0));
+	(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, job_oldest(j, 1));
 	job_put_state(j, &b);
 	(void)stream_reply(s, &b);
 }
@@ -414,35 +398,42 @@ static void reply_started(struct stream *s, const struct job *j)
 int exec_start(struct stream *s, const struct request *rq, struct cell_error *err)
 {
 	auto_(order_done) struct order o = {.cwd_fd = -1};
-	int r = read_order(rq, &o, err);
+	int r = order_read(rq, "exec", &o, err);
 
 	if (r < 0)
 		return r;
+	if (!o.argv.n || !o.argv.list[0][0])
+		return cell_fail(err, CELL_EINVAL, EINVAL, "exec: no command given");
 	if (job_running() == 0)
 		oom_forget_the_past();
 	struct job *j = job_new(err);
 	if (!j)
 		return -EAGAIN;
-	describe(j, &o);
+	order_describe(j, &o);
 	r = launch_job(j, &o, err);
 	if (r < 0) {
 		job_free(j);
 		return r;
 	}
-	if (!(o.flags & WIRE_EXEC_QUIET))
+	exec_follow(s, rq, &o, j);
+	return 0;
+}
+
+void exec_follow(struct stream *s, const struct request *rq, const struct order *o, struct job *j)
+{
+	if (!(o->flags & WIRE_EXEC_QUIET))
 		reply_started(s, j);
-	if (o.flags & CELL_EXEC_DETACH) {
+	if (o->flags & CELL_EXEC_DETACH) {
 		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
 		(void)wire_put_u64(&b, WIRE_T_CODE, CELL_OK);
 		stream_end(s, &b);
-		return 0;
+		return;
 	}
 	s->window = window_of(rq);
 	s->is_holding = s->is_following = true;
-	s->has_stdin = o.flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
+	s->has_stdin = o->flags & (CELL_EXEC_STDIN | CELL_EXEC_TTY);
 	job_attach(j, s);
-	return 0;
 }
 
 int exec_attach(struct stream *s, const struct request *rq, struct cell_error *err)
@@ -486,6 +477,8 @@ int exec_signal(struct job *j, int sig, bool tree, struct cell_error *err)
 {
 	if (sig < 0 || sig >= NSIG)
 		return cell_fail(err, CELL_EINVAL, EINVAL, "signal %d", sig);
+	if (j->run)
+		return run_signal(j, sig, err);
 	if (j->is_gone || (!tree && j->has_exited))
 		return cell_fail(err, CELL_ENOTFOUND, ESRCH, "signal '%s': it has ended", j->id);
 	int r = keeper_signal(j->minder, sig, tree);

@@ -6,8 +6,9 @@
  *	                                         \-> worker   (a file operation)
  *
  * A conn is a connected client. A stream is one request of it. A job is something that runs and has
- * channels: a command (kept, can be attached to) or a worker for one file operation (bound to its
- * stream). Streams look at jobs; jobs never wait for a stream that is gone.
+ * channels: a command (kept, can be attached to), a worker for one file operation (bound to its
+ * stream), a run of code, which has no process, or the interpreter that such runs are given to (kernel.h).
+ * Streams look at jobs; jobs never wait for a stream that is gone.
  */
 #pragma once
 #include <stdbool.h>
@@ -37,6 +38,8 @@
 struct conn;
 struct job;
 struct job_chan;
+struct kernel;
+struct run;
 
 /* What the command line said. */
 struct guest_rlimit {
@@ -131,6 +134,12 @@ struct job {
 	char command[200];
 	uint32_t number; /* names it in a keeper's report */
 	bool is_worker;
+	bool is_host;	       /* an interpreter's process: nobody's to look at */
+	struct kernel *kernel; /* whose interpreter; NULL when that has let go of it */
+	struct run *run;       /* of a run of code, until its end */
+	bool is_run;
+	uint64_t keep;	      /* of a run: how large its ring may grow */
+	uint64_t first_event; /* of a run: offset of the oldest event that is kept whole */
 	bool is_tty;
 	bool is_durable; /* what no holding reader has taken stays */
 	bool is_told;	 /* a holding reader was given its end */
@@ -160,6 +169,14 @@ struct job *job_by_minder(pid_t pid);
 struct job *job_by_number(uint32_t number);
 struct job *job_first(void);
 size_t job_running(void);
+size_t job_hosts(void); /* how many of them are interpreters' processes */
+/* The oldest offset that can be read of channel i. */
+uint64_t job_oldest(const struct job *j, int i);
+/* The oldest offset of channel i that must not be overwritten. */
+uint64_t job_held(const struct job *j, int i);
+bool job_has_holder(const struct job *j);
+/* What is new in its rings, to all that look at it. */
+void job_pump(struct job *j);
 /* Start reading fd as channel i (0 stdout, 1 stderr), keeping `keep` bytes. Takes the fd. */
 int job_open_out(struct job *j, int i, int fd, uint64_t keep);
 int job_open_in(struct job *j, int fd);
@@ -168,6 +185,8 @@ void job_detach(struct job *j, struct stream *s);
 /* Bytes for its stdin; -EPROTO when the client overran its window or left a gap. */
 int job_input(struct job *j, struct stream *s, uint64_t offset, const uint8_t *p, size_t n);
 void job_input_eof(struct job *j);
+/* Tell who sends its input how much of it was used (in_written). */
+void job_ack_input(struct job *j);
 /* A holding reader has these bytes: a durable job may let go of them. */
 void job_taken(struct job *j, const struct stream *s);
 /* Acknowledgements moved: perhaps there is room to read on. */
@@ -192,6 +211,7 @@ struct request {
 	const uint8_t *fields;
 	size_t len;
 };
+void ops_end_ok(struct stream *s);
 /* Answer a request; the stream is the callee's to end. */
 void ops_handle(struct stream *s, const struct request *rq);
 void ops_control(struct stream *s, uint16_t op, const uint8_t *fields, size_t len);

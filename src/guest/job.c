@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/kernel.h"
 
 #define READ_CHUNK   (128u * 1024)
 #define READ_ROUNDS  8 /* then others get their turn */
@@ -29,7 +30,7 @@ struct job *job_first(void)
 struct job *job_find(const char *id)
 {
 	for (struct job *j = jobs; j; j = j->next) {
-		if (!j->is_worker && strcmp(j->id, id) == 0)
+		if (!j->is_worker && !j->is_host && strcmp(j->id, id) == 0)
 			return j;
 	}
 	return NULL;
@@ -60,6 +61,22 @@ size_t job_running(void)
 	for (struct job *j = jobs; j; j = j->next)
 		n += !j->is_gone;
 	return n;
+}
+
+size_t job_hosts(void)
+{
+	size_t n = 0;
+
+	for (struct job *j = jobs; j; j = j->next)
+		n += j->is_host && !j->is_gone;
+	return n;
+}
+
+uint64_t job_oldest(const struct job *j, int i)
+{
+	uint64_t oldest = ring_oldest(&j->out[i].ring);
+
+	return j->is_run && i == 0 && j->first_event > oldest ? j->first_event : oldest;
 }
 
 /* Forget the oldest finished ones beyond what is remembered. */
@@ -147,7 +164,7 @@ void job_free(struct job *j)
 
 /* ---- output ---- */
 
-static void pump_all(struct job *j)
+void job_pump(struct job *j)
 {
 	for (struct stream *s = j->streams, *next; s; s = next) {
 		next = s->next_peer;
@@ -155,9 +172,18 @@ static void pump_all(struct job *j)
 	}
 }
 
-static uint64_t held_offset(const struct job *j, int i)
+bool job_has_holder(const struct job *j)
 {
-	uint64_t hold = j->is_durable ? j->out[i].spooled : UINT64_MAX;
+	const struct stream *s = j->streams;
+
+	while (s && !s->is_holding)
+		s = s->next_peer;
+	return s;
+}
+
+uint64_t job_held(const struct job *j, int i)
+{
+	uint64_t hold = j->is_durable || j->is_run ? j->out[i].spooled : UINT64_MAX;
 
 	for (const struct stream *s = j->streams; s; s = s->next_peer) {
 		if (s->is_holding && s->chan[1 + i].acked < hold)
@@ -257,7 +283,7 @@ static void read_output(struct job_chan *c)
 				return;
 			continue;
 		}
-		ssize_t n = read_some(c, held_offset(j, i));
+		ssize_t n = read_some(c, job_held(j, i));
 
 		if (n < 0 && errno == EBUSY) {
 			loop_want(&c->src, 0); /* a reader holds it back; its ACK resumes */
@@ -274,7 +300,7 @@ static void read_output(struct job_chan *c)
 			break;
 		}
 		ring_wrote(&c->ring, (size_t)n);
-		pump_all(j);
+		job_pump(j);
 	}
 	loop_want(&c->src, EPOLLIN);
 }
@@ -286,7 +312,7 @@ static void on_output(struct source *s, uint32_t events)
 
 	(void)events;
 	read_output(c);
-	pump_all(j);
+	job_pump(j);
 }
 
 int job_open_out(struct job *j, int i, int fd, uint64_t keep)
@@ -313,6 +339,8 @@ void job_taken(struct job *j, const struct stream *s)
 
 void job_resume(struct job *j)
 {
+	if (j->run)
+		run_resume(j->run);
 	for (int i = 0; i < 2; i++) {
 		if (!j->out[i].is_owed) /* read at its next turn, never from in here */
 			loop_want(&j->out[i].src, EPOLLIN);
@@ -329,7 +357,7 @@ static void ack_to(struct stream *s, uint64_t offset)
 	(void)conn_send(s->conn, WIRE_ACK, WIRE_CHAN_IN, s->id, at, sizeof at, NULL, 0);
 }
 
-static void ack_input(struct job *j)
+void job_ack_input(struct job *j)
 {
 	for (struct stream *s = j->streams; s; s = s->next_peer) {
 		if (s->has_stdin)
@@ -370,7 +398,7 @@ static void flush_input(struct job *j)
 	}
 	loop_want(&j->in, j->in_queue.len ? EPOLLOUT : 0);
 	if (is_progress)
-		ack_input(j);
+		job_ack_input(j);
 }
 
 static void on_input(struct source *s, uint32_t events)
@@ -379,7 +407,7 @@ static void on_input(struct source *s, uint32_t events)
 
 	if (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLOUT)) {
 		close_input(j);
-		ack_input(j);
+		job_ack_input(j);
 		return;
 	}
 	flush_input(j);
@@ -409,10 +437,10 @@ int job_input(struct job *j, struct stream *s, uint64_t offset, const uint8_t *p
 	size_t known = (size_t)(j->in_taken - offset);
 	p += known;
 	n -= known;
-	if (j->in.fd < 0 || j->in_eof) {
+	if ((j->in.fd < 0 && !j->run) || j->in_eof) {
 		j->in_taken += n;
 		j->in_written = j->in_taken;
-		ack_input(j);
+		job_ack_input(j);
 		return 0;
 	}
 	if (n > WIRE_STDIN_WINDOW - j->in_queue.len)
@@ -420,14 +448,20 @@ int job_input(struct job *j, struct stream *s, uint64_t offset, const uint8_t *p
 	if (buf_add(&j->in_queue, p, n) < 0)
 		return -ENOMEM;
 	j->in_taken += n;
-	flush_input(j);
+	if (j->run)
+		run_input(j->run);
+	else
+		flush_input(j);
 	return 0;
 }
 
 void job_input_eof(struct job *j)
 {
 	j->in_eof = true;
-	flush_input(j);
+	if (j->run)
+		run_input(j->run);
+	else
+		flush_input(j);
 }
 
 /* ---- streams that look at it ---- */
@@ -481,8 +515,12 @@ static void read_rest(struct job *j)
 
 void job_exited(struct job *j)
 {
+	if (j->is_host) {
+		host_exited(j);
+		return;
+	}
 	read_rest(j);
-	pump_all(j);
+	job_pump(j);
 }
 
 void job_gone(struct job *j)
@@ -490,10 +528,12 @@ void job_gone(struct job *j)
 	j->is_gone = true;
 	close_input(j);
 	read_rest(j);
-	if (j->is_worker && !j->streams)
+	if (j->is_host)
+		host_gone(j);
+	else if (j->is_worker && !j->streams)
 		job_free(j);
 	else
-		pump_all(j);
+		job_pump(j);
 	guest_maybe_leave();
 }
 

@@ -141,6 +141,20 @@ static int limit(void)
 	return 0;
 }
 
+/* Fds 3 and 4, from wherever they came. The first that is not needed. */
+static int take_extra(const struct launch *l)
+{
+	int n = l->extra[0] < 0 ? 0 : 2, moved[2];
+
+	for (int i = 0; i < n; i++)
+		moved[i] = fcntl(l->extra[i], F_DUPFD_CLOEXEC, 3 + n);
+	for (int i = 0; i < n; i++) {
+		if (dup2(moved[i], 3 + i) < 0)
+			_exit(126);
+	}
+	return 3 + n;
+}
+
 __attribute__((noreturn)) static void run_command(const struct launch *l)
 {
 	static const struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -161,7 +175,7 @@ __attribute__((noreturn)) static void run_command(const struct launch *l)
 	(void)sigaction(SIGPIPE, &by_default, NULL);
 	(void)sigaction(SIGHUP, &by_default, NULL);
 	(void)sigaction(SIGINT, &by_default, NULL);
-	keeper_close_from(3);
+	keeper_close_from(take_extra(l));
 	int r = limit();
 	if (r == 0)
 		r = become(l);

@@ -21,7 +21,8 @@ struct launch {
 	char **env;
 	int cwd_fd;
 	int stdio[3];
-	bool is_tty; /* stdio are a terminal's slave: make it the controlling one */
+	int extra[2]; /* for fds 3 and 4 of an interpreter; -1: none */
+	bool is_tty;  /* stdio are a terminal's slave: make it the controlling one */
 	bool has_ids;
 	uid_t uid;
 	gid_t gid;

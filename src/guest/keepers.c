@@ -4,7 +4,7 @@
  *
  * The first command a keeper gets is the one it was forked for, unless that was before there was any; it
  * finds it in the memory it inherited. Later ones come as a message on its socket: a fixed head, then NUL-terminated strings,
- * with the four fds attached. A command too large for a message simply gets a new keeper.
+ * with its fds attached. A command too large for a message simply gets a new keeper.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,8 @@ struct message_head {
 	uint8_t is_tty, has_ids, reserved[6];
 };
 
-#define N_FDS 4 /* cwd, stdin, stdout, stderr */
+#define N_FDS	4 /* cwd, stdin, stdout, stderr */
+#define MAX_FDS (N_FDS + 2)
 
 /* ---- in the guest ---- */
 
@@ -83,7 +84,7 @@ static int hand_over(const struct kept *k, const struct launch *l)
 	auto_buf struct buf b = BUF_INIT(MESSAGE_MAX);
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(N_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(MAX_FDS * sizeof(int))];
 	} control = {0};
 	int r = encode(l, &b);
 
@@ -95,12 +96,15 @@ static int hand_over(const struct kept *k, const struct launch *l)
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof control.bytes};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	const int fds[N_FDS] = {l->cwd_fd, l->stdio[0], l->stdio[1], l->stdio[2]};
+	const int fds[MAX_FDS] = {
+		l->cwd_fd, l->stdio[0], l->stdio[1], l->stdio[2], l->extra[0], l->extra[1]};
+	size_t n_fds = l->extra[0] < 0 ? N_FDS : MAX_FDS;
 
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof fds);
-	memcpy(CMSG_DATA(c), fds, sizeof fds);
+	c->cmsg_len = CMSG_LEN(n_fds * sizeof *fds);
+	m.msg_controllen = CMSG_SPACE(n_fds * sizeof *fds);
+	memcpy(CMSG_DATA(c), fds, n_fds * sizeof *fds);
 	return sendmsg(k->sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -224,7 +228,7 @@ static const char *take_string(const char **at, const char *end)
 }
 
 /* Decode in place: the strings stay in the message. */
-static void decode(char *p, size_t n, const int fds[N_FDS], struct launch *l)
+static void decode(char *p, size_t n, const int fds[MAX_FDS], struct launch *l)
 {
 	const struct message_head *h = (const void *)p;
 	const char *at = p + sizeof *h + h->n_groups * sizeof(gid_t), *end = p + n;
@@ -238,6 +242,7 @@ static void decode(char *p, size_t n, const int fds[N_FDS], struct launch *l)
 		.env = strings + h->n_argv + 1,
 		.cwd_fd = fds[0],
 		.stdio = {fds[1], fds[2], fds[3]},
+		.extra = {fds[4], fds[5]},
 		.is_tty = h->is_tty,
 		.has_ids = h->has_ids,
 		.uid = h->uid,
@@ -258,7 +263,7 @@ static void await_command(int sock, char *message, struct launch *l)
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(N_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(MAX_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = {message, MESSAGE_MAX};
 	struct msghdr m = {.msg_iov = &iov,
@@ -266,15 +271,17 @@ static void await_command(int sock, char *message, struct launch *l)
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof control.bytes};
 	ssize_t n;
-	int fds[N_FDS];
+	int fds[MAX_FDS] = {[N_FDS] = -1, -1};
 
 	do {
 		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-	if (n < (ssize_t)sizeof(struct message_head) || !c || c->cmsg_len != CMSG_LEN(sizeof fds))
+	if (n < (ssize_t)sizeof(struct message_head) || !c ||
+		(c->cmsg_len != CMSG_LEN(sizeof fds) &&
+			c->cmsg_len != CMSG_LEN(N_FDS * sizeof *fds)))
 		_exit(0);
-	memcpy(fds, CMSG_DATA(c), sizeof fds);
+	memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	decode(message, (size_t)n, fds, l);
 }
 

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/kernel.h"
 #include "guest/oom.h"
 
 struct guest guest = {
@@ -65,6 +66,7 @@ void guest_shutdown(struct stream *s)
 {
 	leaving_stream = s;
 	is_leaving = true;
+	kernel_stop_all();
 	job_kill_all();
 	guest_maybe_leave();
 }

@@ -10,10 +10,11 @@
 #include "guest/fs.h"
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/kernel.h"
 #include "guest/platform.h"
 #include "guest/pty.h"
 
-static void end_ok(struct stream *s)
+void ops_end_ok(struct stream *s)
 {
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
@@ -34,7 +35,7 @@ static int op_signal(struct stream *s, const struct request *rq, struct cell_err
 	int r = exec_signal(j, (int)wire_find_u64(rq->fields, rq->len, WIRE_T_SIGNAL, 15),
 		wire_find_u64(rq->fields, rq->len, WIRE_T_TREE, 0), err);
 	if (r == 0)
-		end_ok(s);
+		ops_end_ok(s);
 	return r;
 }
 
@@ -48,9 +49,9 @@ static enum cell_exec_state state_of(const struct job *j)
 /* The pid of a running command. Its keeper may be just about to start it: that takes microseconds. */
 static pid_t leader_of(const struct job *j)
 {
-	pid_t pid = keeper_leader(j->minder);
+	pid_t pid = j->run ? run_leader(j) : keeper_leader(j->minder);
 
-	for (int i = 0; i < 50 && !pid && !j->has_exited; i++) {
+	for (int i = 0; i < 50 && !pid && !j->has_exited && j->minder; i++) {
 		(void)usleep(100);
 		pid = keeper_leader(j->minder);
 	}
@@ -63,7 +64,7 @@ static int op_ps(struct stream *s, const struct request *rq, struct cell_error *
 	for (struct job *j = job_first(); j; j = j->next) {
 		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
-		if (j->is_worker)
+		if (j->is_worker || j->is_host)
 			continue;
 		(void)wire_put_str(&b, WIRE_T_ID, j->id);
 		(void)wire_put_str(&b, WIRE_T_COMMAND, j->command);
@@ -71,12 +72,12 @@ static int op_ps(struct stream *s, const struct request *rq, struct cell_error *
 		(void)wire_put_u64(&b, WIRE_T_PID, (uint64_t)leader_of(j));
 		(void)wire_put_u64(&b, WIRE_T_FLAGS, j->is_tty ? CELL_EXEC_TTY : 0);
 		(void)wire_put_u64(&b, WIRE_T_STARTED, j->started_unix_ms);
-		(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, ring_oldest(&j->out[0].ring));
-		(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, ring_oldest(&j->out[1].ring));
+		(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, job_oldest(j, 0));
+		(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, job_oldest(j, 1));
 		job_put_state(j, &b);
 		(void)stream_reply(s, &b);
 	}
-	end_ok(s);
+	ops_end_ok(s);
 	return 0;
 }
 
@@ -89,7 +90,7 @@ static int op_info(struct stream *s, const struct request *rq, struct cell_error
 	platform_put(&b);
 	consumption_put(&b);
 	(void)wire_put_str(&b, WIRE_T_WORKSPACE, guest.workspace);
-	(void)wire_put_u64(&b, WIRE_T_RUNNING, job_running());
+	(void)wire_put_u64(&b, WIRE_T_RUNNING, job_running() - job_hosts());
 	(void)wire_put_u64(&b, WIRE_T_CLIENTS, conn_count());
 	stream_end(s, &b);
 	return 0;
@@ -118,7 +119,7 @@ static int op_tools(struct stream *s, const struct request *rq, struct cell_erro
 		(void)wire_put_str(&b, WIRE_T_PATH, where);
 		(void)stream_reply(s, &b);
 	}
-	end_ok(s);
+	ops_end_ok(s);
 	return 0;
 }
 
@@ -140,6 +141,12 @@ static const struct {
 	{WIRE_OP_INFO, op_info},
 	{WIRE_OP_TOOLS, op_tools},
 	{WIRE_OP_SHUTDOWN, op_shutdown},
+	{WIRE_OP_RUN, run_start},
+	{WIRE_OP_CONTEXT_CREATE, context_create},
+	{WIRE_OP_CONTEXT_LIST, context_list},
+	{WIRE_OP_CONTEXT_RESET, context_reset},
+	{WIRE_OP_CONTEXT_INTERRUPT, context_interrupt},
+	{WIRE_OP_CONTEXT_DELETE, context_delete},
 };
 
 void ops_handle(struct stream *s, const struct request *rq)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -91,6 +92,32 @@ static int allocate(struct ring *r, int spool_fd)
 	r->map = p;
 	r->allocated = r->size;
 	return 0;
+}
+
+void ring_enlarge(struct ring *r, size_t size, int spool_fd)
+{
+	struct ring larger;
+
+	if (r->head > r->size || r->kept_from || size <= r->size)
+		return;
+	ring_init(&larger, size);
+	for (uint64_t at = 0; at < r->head;) {
+		const uint8_t *from;
+		uint8_t *to;
+		ssize_t room = ring_room(&larger, UINT64_MAX, spool_fd, &to);
+		size_t n = room > 0 ? ring_view(r, at, &from) : 0;
+
+		if (n == 0 || larger.size <= r->size) { /* a full disk gave less than there is */
+			ring_done(&larger);
+			return;
+		}
+		n = n < (size_t)room ? n : (size_t)room;
+		memcpy(to, from, n);
+		ring_wrote(&larger, n);
+		at += n;
+	}
+	ring_done(r);
+	*r = larger;
 }
 
 ssize_t ring_room(struct ring *r, uint64_t hold, int spool_fd, uint8_t **ret)

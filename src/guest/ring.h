@@ -31,6 +31,8 @@ uint64_t ring_oldest(const struct ring *r);
 /* Room to write behind head without touching bytes at or behind `hold` (UINT64_MAX: overwrite the
  * oldest). 0 when there is none; else *ret and how many contiguous bytes. -ENOMEM. */
 ssize_t ring_room(struct ring *r, uint64_t hold, int spool_fd, uint8_t **ret);
+/* A larger one with the same bytes; only before the first byte was overwritten. Stays as it is when there is no memory. */
+void ring_enlarge(struct ring *r, size_t size, int spool_fd);
 void ring_wrote(struct ring *r, size_t n);
 /* n bytes of the stream went another way: nothing up to here is kept. */
 void ring_skip(struct ring *r, size_t n);

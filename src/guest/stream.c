@@ -33,8 +33,8 @@ static void pump_channel(struct stream *s, int i)
 	const struct ring *ring = &s->job->out[i].ring;
 	struct stream_chan *c = &s->chan[1 + i];
 
-	if (c->sent < ring_oldest(ring)) /* a reader that does not hold fell behind */
-		c->sent = c->acked = ring_oldest(ring);
+	if (c->sent < job_oldest(s->job, i)) /* a reader that does not hold fell behind */
+		c->sent = c->acked = job_oldest(s->job, i);
 	while (conn_backlog(s->conn) == 0 && c->sent - c->acked < s->window) {
 		const uint8_t *p;
 		uint8_t offset[8];

@@ -70,6 +70,17 @@ enum wire_op {
 	WIRE_OP_TOOLS,	  /* NAME... PATH -> a REPLY for each: NAME PATH */
 	WIRE_OP_SHUTDOWN, /* end every process, then the guest */
 
+	/* code that remembers: contexts hold an interpreter each */
+	WIRE_OP_RUN =
+		16, /* TEXT KIND CONTEXT LANGUAGE, and EXEC's ENV CWD USER ID FLAGS ... -> as EXEC;
+			     OUT is a stream of events (below), IN lines for input() */
+	WIRE_OP_CONTEXT_CREATE, /* CONTEXT LANGUAGE INTERPRETER PRELOAD... DATABASE ENV... CWD USER
+				   TIMEOUT_MS -> END CONTEXT */
+	WIRE_OP_CONTEXT_LIST,	/* a REPLY for each */
+	WIRE_OP_CONTEXT_RESET,	/* CONTEXT */
+	WIRE_OP_CONTEXT_INTERRUPT,
+	WIRE_OP_CONTEXT_DELETE,
+
 	/* files: each runs in a worker process of the guest */
 	WIRE_OP_STAT = 32, /* PATH -> END with the file's fields */
 	WIRE_OP_READ,	   /* PATH OFFSET LIMIT -> bytes on OUT */
@@ -95,6 +106,19 @@ enum wire_op {
 /* EXEC's FLAGS: enum cell_exec_flags, and: */
 enum wire_exec_flags {
 	WIRE_EXEC_QUIET = 1 << 16, /* no REPLY at the start; END has the id too */
+	WIRE_RUN_DEFAULT_TIMEOUT =
+		1 << 17, /* of RUN: the timeout is the context's, if that has one */
+};
+
+/* The events of a run: a header of 8 bytes (u8 type, enum cell_code_event_type; u8 flags; u16 0; u32 length)
+ * and that many bytes. An attach goes on at a header. */
+#define WIRE_RUN_HEADER	   8u
+#define WIRE_RUN_MAX	   (64u * 1024)	       /* bytes of one record; a longer event is several */
+#define WIRE_RUN_MAX_WHOLE (64u * 1024 * 1024) /* of one event, put together */
+enum wire_run_flags {
+	WIRE_RUN_LATE = 1 << 0,	     /* of something that an earlier run left behind */
+	WIRE_RUN_MORE = 1 << 1,	     /* the event goes on in the next record */
+	WIRE_RUN_CONTINUED = 1 << 2, /* and began in the one before */
 };
 
 enum wire_control {
@@ -182,6 +206,16 @@ enum wire_tag {
 	WIRE_T_PORT,
 	WIRE_T_USED_MEMORY, /* of the whole cell, now */
 	WIRE_T_PROCESSES,
+
+	WIRE_T_LANGUAGE = 192,
+	WIRE_T_CONTEXT,
+	WIRE_T_KIND, /* of RUN: "run" (when absent), "vars", "get", "set", "complete" */
+	WIRE_T_INTERPRETER,
+	WIRE_T_PRELOAD, /* repeated */
+	WIRE_T_DATABASE,
+	WIRE_T_RELEASE, /* of the interpreter: "3.11.2" */
+	WIRE_T_BUSY,
+	WIRE_T_WAITING,
 };
 
 struct wire_header {

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_deadline.c: what happens to code that takes too long. At its deadline it is interrupted, and usually keeps
+ * its variables; if it is still there after its grace, the interpreter and all it started is killed.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest/keeper.h"
+#include "guest/kernel.h"
+
+#define UNREAD_MS 2u /* between two looks whether the driver has read the run */
+
+static struct source timer = {.fd = -1};
+static uint64_t armed_ns; /* 0: not */
+
+uint64_t kernel_now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void arm(uint64_t at_ns)
+{
+	const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u),
+						.tv_nsec = (long)(at_ns % 1000000000u)}};
+
+	if (timerfd_settime(timer.fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
+		armed_ns = at_ns;
+}
+
+/* A signal before the driver has read what to run would be for nothing: it would not know what to interrupt. */
+static bool has_read_run(const struct kernel *k)
+{
+	int unread = 0;
+
+	return k->tx.len == k->tx_at &&
+	       (ioctl(k->control.fd, SIOCOUTQ, &unread) < 0 || unread == 0);
+}
+
+static void signal_now(struct kernel *k)
+{
+	k->interrupt_ns = 0;
+	(void)keeper_signal(k->host->minder, SIGINT, false);
+}
+
+static void send_interrupt(struct kernel *k)
+{
+	if (!k->host || k->host->minder <= 0 || k->host->has_exited)
+		return;
+	if (has_read_run(k)) {
+		signal_now(k);
+		return;
+	}
+	k->interrupt_ns = kernel_now_ns() + UNREAD_MS * UINT64_C(1000000);
+	deadline_arm(k->interrupt_ns);
+}
+
+void kernel_interrupt(struct kernel *k)
+{
+	struct run *r = k->runs;
+
+	if (!r)
+		return;
+	if (!r->sent_ns) {
+		run_cancel(r);
+		return;
+	}
+	r->is_interrupted = true;
+	send_interrupt(k);
+	if (k->is_blocked)
+		kernel_kick(k); /* what nobody reads need not be kept any more */
+}
+
+static void on_deadline(struct kernel *k)
+{
+	struct run *r = k->runs;
+
+	k->deadline_ns = 0;
+	if (!r) { /* it was only to start */
+		if (k->state == KERNEL_STARTING)
+			kernel_kill(k, "the interpreter did not start in time");
+		return;
+	}
+	if (!r->is_timed_out) {
+		r->is_timed_out = true;
+		if (k->state == KERNEL_STARTING) {
+			kernel_kill(k, "the interpreter did not start in time");
+			return;
+		}
+		send_interrupt(k);
+		deadline_set(k, r->grace_ms);
+		if (k->is_blocked)
+			kernel_kick(k);
+		return;
+	}
+	kernel_kill(k, "the code went on after it was interrupted at its deadline, and was killed");
+}
+
+static void on_timer(struct source *s, uint32_t events)
+{
+	uint64_t n, now = kernel_now_ns(), next = 0;
+
+	(void)events;
+	(void)!read(s->fd, &n, sizeof n);
+	armed_ns = 0;
+	for (struct kernel *k = kernel_first(), *following; k; k = following) {
+		following = k->next;
+		if (k->interrupt_ns && k->interrupt_ns <= now)
+			send_interrupt(k);
+		if (k->deadline_ns && k->deadline_ns <= now)
+			on_deadline(k);
+	}
+	for (struct kernel *k = kernel_first(); k; k = k->next) {
+		if (k->deadline_ns && (!next || k->deadline_ns < next))
+			next = k->deadline_ns;
+		if (k->interrupt_ns && (!next || k->interrupt_ns < next))
+			next = k->interrupt_ns;
+	}
+	if (next)
+		arm(next);
+}
+
+void deadline_arm(uint64_t at_ns)
+{
+	if (timer.fd < 0) {
+		timer = (struct source){
+			.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+			.events = EPOLLIN,
+			.fn = on_timer};
+		if (timer.fd >= 0 && loop_add(&timer) < 0) {
+			close(timer.fd);
+			timer.fd = -1;
+		}
+	}
+	if (timer.fd >= 0 && (!armed_ns || at_ns < armed_ns))
+		arm(at_ns);
+}
+
+void deadline_set(struct kernel *k, uint64_t in_ms)
+{
+	k->deadline_ns = kernel_now_ns() + in_ms * UINT64_C(1000000);
+	deadline_arm(k->deadline_ns);
+}
+
+void deadline_clear(struct kernel *k)
+{
+	k->deadline_ns = k->interrupt_ns = 0; /* the timer finds nothing to do, once */
+}

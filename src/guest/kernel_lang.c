@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_lang.c: the languages, which programs run them, and how their drivers begin. The drivers are the files of
+ * kernels/, in the guest's own image; an interpreter gets one as fd 4 and talks on fd 3. */
+#include <stdio.h>
+#include <string.h>
+
+#include "guest/kernel.h"
+#include "guest/platform.h"
+
+extern const unsigned char kernel_python[], kernel_python_end[];
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct language languages[] = {
+	{
+		.name = "python",
+		.aliases = LIST("py", "python3"),
+		.programs = LIST("python3", "python"),
+		.text = kernel_python,
+		.text_end = kernel_python_end,
+		.flags = LIST("-c"),
+		/* compiles no more than its first part: the rest when it is needed */
+		.boot = "import os;T=os.pread(4,os.fstat(4).st_size,0);"
+			"exec(compile(T[:T.find(b\"\\n#: part \")],\"<cell>\",\"exec\"),"
+			"{\"__name__\":\"cell\",\"T\":T})",
+	},
+};
+#define N_LANGUAGES (sizeof languages / sizeof *languages)
+
+const struct language *language_find(const char *name)
+{
+	if (!name || !*name)
+		return &languages[0];
+	for (size_t i = 0; i < N_LANGUAGES; i++) {
+		if (strcmp(languages[i].name, name) == 0)
+			return &languages[i];
+		for (const char *const *a = languages[i].aliases; *a; a++) {
+			if (strcmp(*a, name) == 0)
+				return &languages[i];
+		}
+	}
+	return NULL;
+}
+
+void language_program(const struct language *l, const char *path, char *ret, size_t ret_size)
+{
+	ret[0] = '\0';
+	for (const char *const *p = l->programs; *p && !ret[0]; p++)
+		platform_find_tool(path, *p, ret, ret_size);
+}
+
+void language_list(const char *path, struct buf *ret)
+{
+	for (size_t i = 0; i < N_LANGUAGES; i++) {
+		char where[512];
+
+		language_program(&languages[i], path, where, sizeof where);
+		if (where[0])
+			(void)buf_addf(ret, "%s%s", ret->len ? ", " : "", languages[i].name);
+	}
+	if (!ret->len)
+		(void)buf_addz(ret, "none");
+}
