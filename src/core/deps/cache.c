@@ -84,14 +84,23 @@ void deps_tree_done(struct deps_tree *t)
 	*t = (struct deps_tree)DEPS_TREE_INIT;
 }
 
-static json_t *load_json(int dir_fd, const char *name)
+/* Not json_loadfd(): that reads byte by byte. */
+json_t *deps_load_json(int dir_fd, const char *path)
 {
-	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	auto_fd int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MANIFEST_MAX)
 		return NULL;
-	return json_loadfd(fd, 0, NULL);
+	size_t n = 0, size = (size_t)st.st_size;
+	auto_free char *text = malloc(size + 1);
+	while (text && n < size) {
+		ssize_t k = read(fd, text + n, size - n);
+		if (k <= 0)
+			return NULL;
+		n += (size_t)k;
+	}
+	return text ? json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
 }
 
 bool deps_cache_find(const struct deps_cache *c, const char *hash, struct deps_tree *ret)
@@ -102,7 +111,7 @@ bool deps_cache_find(const struct deps_cache *c, const char *hash, struct deps_t
 	ret->fd = openat(c->trees_fd, hash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->fd < 0)
 		return false;
-	ret->manifest = load_json(ret->fd, "manifest.json");
+	ret->manifest = deps_load_json(ret->fd, "manifest.json");
 	if (json_integer_value(json_object_get(ret->manifest, "format")) != WHEEL_FORMAT) {
 		deps_tree_done(ret);
 		return false;
@@ -168,9 +177,11 @@ static int write_manifest(int dir_fd, json_t *manifest, struct cell_error *err)
 {
 	auto_fd int fd = openat(dir_fd, "manifest.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
-	if (fd < 0 || json_dumpfd(manifest, fd, JSON_COMPACT) < 0)
-		return cell_fail_errno(err, errno ? errno : EIO, "write the package's manifest");
-	return 0;
+	auto_free char *text = json_dumps(manifest, JSON_COMPACT);
+	if (fd < 0 || !text)
+		return cell_fail_errno(err, text ? errno : ENOMEM, "write the package's manifest");
+	int r = fd_write_all(fd, text, strlen(text));
+	return r < 0 ? cell_fail_errno(err, -r, "write the package's manifest") : 0;
 }
 
 static int make_tree(struct deps_intake *in, const char *filename, const char *hash,

@@ -30,6 +30,9 @@ struct deps_cache {
 int deps_cache_open(struct deps_cache *c, int state_fd, struct cell_error *err);
 void deps_cache_done(struct deps_cache *c);
 
+/* A file of ours, or of the cell's; NULL when it cannot be read. The caller's. */
+json_t *deps_load_json(int dir_fd, const char *path);
+
 /* One tree; a look at it keeps it from being removed. */
 struct deps_tree {
 	int fd;

@@ -15,7 +15,6 @@
 #include "core/remove_tree.h"
 
 #define LOCK_WAIT_S   60
-#define STATE_MAX     (64u << 20)
 #define STATE_FORMAT  1
 #define LIB	      "lib/py"
 
@@ -43,11 +42,7 @@ static int take_lock(int dir_fd, const char *name, struct cell_error *err)
 
 static int load_state(struct env *e, struct cell_error *err)
 {
-	auto_fd int fd = openat(e->dir_fd, "current/state.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	struct stat st;
-
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= STATE_MAX)
-		e->state = json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+	e->state = deps_load_json(e->dir_fd, "current/state.json");
 	if (json_integer_value(json_object_get(e->state, "format")) == STATE_FORMAT &&
 		json_is_object(json_object_get(e->state, "requested")) &&
 		json_is_object(json_object_get(e->state, "packages")))
