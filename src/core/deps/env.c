@@ -119,17 +119,13 @@ static int make_python(const struct env *e, int gen, struct cell_error *err)
 static int make_skeleton(const struct env *e, int gen, struct cell_error *err)
 {
 	static const char *const dirs[] = {"bin", "lib", LIB, LIB "/site-packages", "node_modules"};
-	int r = 0;
 
 	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
 		if (mkdirat(gen, dirs[i], 0755) < 0 || fchmodat(gen, dirs[i], 0755, 0) < 0)
 			return cell_fail_errno(err, errno, "make the environment");
 	if (symlinkat("lib", gen, "lib64") < 0)
 		return cell_fail_errno(err, errno, "make the environment");
-	r = make_python(e, gen, err);
-	if (r == 0 && e->place->is_forbidden)
-		r = env_make_refusal(e, gen, LIB "/site-packages", err);
-	return r;
+	return make_python(e, gen, err);
 }
 
 static int write_state(const struct env *e, int gen, struct cell_error *err)
@@ -186,6 +182,8 @@ int env_switch(struct env *e, const struct env_package *packages, size_t n, stru
 		r = make_skeleton(e, gen, err);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = env_add_package(e, gen, LIB "/site-packages", &packages[i], err);
+	if (r == 0)
+		r = env_make_installers(e, gen, LIB "/site-packages", err);
 	if (r == 0)
 		r = write_state(e, gen, err);
 	if (r == 0)

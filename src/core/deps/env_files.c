@@ -31,7 +31,7 @@ int env_write_file(int at, const char *path, const void *text, size_t n, unsigne
 	return r < 0 ? cell_fail_errno(err, -r, "write '%.200s'", path) : 0;
 }
 
-int env_make_refusal(const struct env *e, int gen, const char *site, struct cell_error *err)
+static int make_refusal(const struct env *e, int gen, const char *site, struct cell_error *err)
 {
 	auto_fd int bin = openat(gen, "bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char path[256], text[PATH_BYTES];
@@ -42,7 +42,27 @@ int env_make_refusal(const struct env *e, int gen, const char *site, struct cell
 	(void)snprintf(text, sizeof text, "import sys; sys.path.insert(0, '%s/" REFUSE_DIR "')\n",
 		e->place->at);
 	int r = strpbrk(e->place->at, "'\\\n") ? 0 : env_write_file(gen, path, text, strlen(text), 0444, err);
-	return r < 0 ? r : refuse_programs(bin, e->place->at, err);
+	return r < 0 ? r : refuse_programs(bin, err);
+}
+
+/* The interpreter's own pip, where it has one: /usr/bin/pip would be that of the system. */
+static int make_pip(const struct env *e, int gen, struct cell_error *err)
+{
+	static const char *const names[] = {"bin/pip", "bin/pip3", NULL};
+	char text[PATH_BYTES];
+	int r = 0;
+
+	(void)snprintf(text, sizeof text, "#!/bin/sh\nexec '%s/current/bin/python3' -m pip \"$@\"\n",
+		e->place->at);
+	for (size_t i = 0; r == 0 && names[i] && !strchr(e->place->at, '\''); i++)
+		if (faccessat(gen, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			r = env_write_file(gen, names[i], text, strlen(text), 0555, err);
+	return r;
+}
+
+int env_make_installers(const struct env *e, int gen, const char *site, struct cell_error *err)
+{
+	return e->place->is_forbidden ? make_refusal(e, gen, site, err) : make_pip(e, gen, err);
 }
 
 /* ---- directories ---- */

@@ -7,8 +7,8 @@
  * file that another package has brought already, with other content, is CELL_EEXISTS. */
 int env_add_package(const struct env *e, int gen, const char *site, const struct env_package *p,
 	struct cell_error *err);
-/* What makes pip and others say why not. */
-int env_make_refusal(const struct env *e, int gen, const char *site, struct cell_error *err);
+/* pip and others: those of the environment, or what says why not. After the packages. */
+int env_make_installers(const struct env *e, int gen, const char *site, struct cell_error *err);
 /* A new file. */
 int env_write_file(int at, const char *path, const void *text, size_t n, unsigned mode,
 	struct cell_error *err);

@@ -81,7 +81,9 @@ static const char *const directories[] = {REFUSE_DIR, REFUSE_DIR "/pip", REFUSE_
 
 static int write_file(int at, const char *path, const char *text, mode_t mode, struct cell_error *err)
 {
-	auto_fd int fd = openat(at, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	/* never into a file that is there: it may be a link to one of the cache's */
+	(void)unlinkat(at, path, 0);
+	auto_fd int fd = openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 
 	if (r == 0 && fchmod(fd, mode) < 0)
@@ -103,7 +105,7 @@ int refuse_make(int env_fd, struct cell_error *err)
 	return r;
 }
 
-int refuse_programs(int bin_fd, const char *env_at, struct cell_error *err)
+int refuse_programs(int bin_fd, struct cell_error *err)
 {
 	static const char *const python[] = {"pip", "pip3", NULL};
 	static const char *const others[] = {"easy_install", "pipx", "uv", "uvx", "conda", "mamba", "poetry",
@@ -111,7 +113,6 @@ int refuse_programs(int bin_fd, const char *env_at, struct cell_error *err)
 	char text[1024];
 	int r = 0;
 
-	(void)env_at;
 	for (size_t i = 0; r == 0 && python[i]; i++)
 		r = write_file(bin_fd, python[i], "#!/bin/sh\nexec python3 -m pip \"$@\"\n", 0755, err);
 	for (size_t i = 0; r == 0 && others[i]; i++) {

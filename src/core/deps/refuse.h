@@ -13,7 +13,7 @@
 /* Make the directory in env_fd. */
 int refuse_make(int env_fd, struct cell_error *err);
 /* The programs, into a bin directory. */
-int refuse_programs(int bin_fd, const char *env_at, struct cell_error *err);
+int refuse_programs(int bin_fd, struct cell_error *err);
 /* Where pip and npm are in a root tree ("" is the host's), for each fn gets the name in REFUSE_DIR and the path in the tree. */
 typedef int (*refuse_fn)(const char *what, const char *target, void *user);
 int refuse_targets(const char *root, refuse_fn fn, void *user);
