@@ -186,7 +186,7 @@ TEST(back_ends_have_many_names)
 		{"ecs_fargate", "ecs_fargate"}, {"aws_ecs_fargate", "ecs_fargate"},
 		{"aws_lambda", "lambda"}, {"k8s", "kubernetes"}, {"Docker", "docker"},
 		{"cloud_hypervisor", "cloud-hypervisor"}, {"gvisor", "oci"},
-		{"trace:local", "trace:local"}, {"fault:trace:container", "fault:trace:docker"},
+		{"trace:local", "trace:local"}, {"fault:trace:container", "fault:trace:jail"},
 		{"web-assembly", "browser"}};
 	char text[80];
 

@@ -373,6 +373,8 @@ static int unpack_file(struct wheel *w, const struct zip_entry *e, int dir_fd, s
 		is_executable ? 0555 : 0444);
 	if (fd < 0 && (errno == EEXIST || errno == EISDIR))
 		return refuse_file(err, e->name, "is there twice");
+	if (fd < 0 && errno == ENOTDIR)
+		return refuse_file(err, e->name, "is in a directory that is also a file");
 	if (fd < 0)
 		return cell_fail_errno(err, errno, "unpack '%.200s'", e->name);
 	out.fd = fd;
