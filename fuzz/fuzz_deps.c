@@ -92,7 +92,8 @@ static int look(const struct page_file *f, void *user)
 
 static void read_requirement(const char *text)
 {
-	static const struct marker_env env = {.python_version = "3.11", .python_full_version = "3.11.2"};
+	static const struct marker_env env = {
+		.python_version = "3.11", .python_full_version = "3.11.2"};
 	struct requirement q;
 	struct version v, again;
 	char normal[VERSION_TEXT_MAX];
@@ -122,11 +123,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		unpack(data + 1, size - 1);
 		break;
 	case 'h':
-		(void)page_read(text, strlen(text), "text/html", "https://x.org/simple/x/", look, NULL, NULL);
+		(void)page_read(text, strlen(text), "text/html", "https://x.org/simple/x/", look,
+			NULL, NULL);
 		break;
 	case 'j':
-		(void)page_read(text, strlen(text), "application/json", "https://x.org/simple/x/", look, NULL,
-			NULL);
+		(void)page_read(text, strlen(text), "application/json", "https://x.org/simple/x/",
+			look, NULL, NULL);
 		break;
 	case 'q':
 		read_requirement(text);

@@ -43,13 +43,15 @@ typedef int (*cell_deps_progress_fn)(const struct cell_deps_progress *p, void *u
 
 /* Zeroed means default. Pointers are borrowed for the call. */
 struct cell_deps_opts {
-	const char *language;	     /* "python" (the default) or "javascript" */
-	const char *const *packages; /* requirements: "six", "six==1.16.0", "left-pad@^1.3"; NULL-terminated */
-	const char *const *files;    /* packages as files of this machine; NULL-terminated */
-	const char *const *inside;   /* packages as files of the cell's workspace; NULL-terminated */
-	const char *requirements;    /* text of a requirements file, or of what cell_deps_lock() gave. With a hash for one
+	const char *language; /* "python" (the default) or "javascript" */
+	const char *const *
+		packages; /* requirements: "six", "six==1.16.0", "left-pad@^1.3"; NULL-terminated */
+	const char *const *files;  /* packages as files of this machine; NULL-terminated */
+	const char *const *inside; /* packages as files of the cell's workspace; NULL-terminated */
+	const char *
+		requirements; /* text of a requirements file, or of what cell_deps_lock() gave. With a hash for one
 					it must have one for every package, also those that others need */
-	bool upgrade;		     /* newer versions also of what is there already */
+	bool upgrade; /* newer versions also of what is there already */
 	cell_deps_progress_fn progress;
 	void *user;
 };
@@ -67,8 +69,8 @@ int cell_deps_remove(struct cell *c, const char *language, const char *const *na
 struct cell_dep {
 	const char *language;
 	const char *name, *version;
-	const char *hash; /* SHA-256 of its file, in hex */
-	const char *file; /* its name */
+	const char *hash;  /* SHA-256 of its file, in hex */
+	const char *file;  /* its name */
 	bool is_requested; /* false: something else needs it */
 };
 typedef int (*cell_dep_fn)(const struct cell_dep *d, void *user);
@@ -82,8 +84,8 @@ int cell_deps_lock(struct cell *c, const char *language, char **ret, struct cell
 /* How http:// and https:// are read; the library itself opens no connection, and without this takes packages from files and
  * directories only. Called from any thread that calls the functions above, and cell_open(). Gives the body to sink, piece by piece; a
  * non-zero return of that stops and is returned. ret_type: the content type, lower case, without parameters. Set it once, first. */
-typedef int (*cell_deps_fetch_fn)(const char *url, const char *accept, cell_data_fn sink, void *user,
-	char ret_type[64], struct cell_error *err);
+typedef int (*cell_deps_fetch_fn)(const char *url, const char *accept, cell_data_fn sink,
+	void *user, char ret_type[64], struct cell_error *err);
 void cell_deps_set_fetch(cell_deps_fetch_fn fn);
 
 #pragma GCC visibility pop

@@ -90,13 +90,16 @@ enum cell_runtime_deps {
 struct cell_spec_deps {
 	bool is_wanted;
 	enum cell_runtime_deps runtime;
-	const char *python_version;	 /* "3.11"; NULL: python3 as it is in the cell */
-	const char *venv_dir;		 /* host directory that holds the environment and keeps it; NULL: the cell's own */
-	const char *const *preinstalled; /* requirements, there before the first command; NULL-terminated */
+	const char *python_version; /* "3.11"; NULL: python3 as it is in the cell */
+	const char *
+		venv_dir; /* host directory that holds the environment and keeps it; NULL: the cell's own */
+	const char *const
+		*preinstalled; /* requirements, there before the first command; NULL-terminated */
 	const char *const *preinstalled_npm;
-	const char *index;	      /* http(s) URL or host directory of a simple index (PEP 503, 691) */
-	const char *const *find_links; /* host directories with wheels or .tgz files; NULL-terminated */
-	const char *npm_registry;      /* http(s) URL */
+	const char *index; /* http(s) URL or host directory of a simple index (PEP 503, 691) */
+	const char *const
+		*find_links;	  /* host directories with wheels or .tgz files; NULL-terminated */
+	const char *npm_registry; /* http(s) URL */
 };
 
 struct cell_spec {

@@ -118,9 +118,9 @@ static int sort_words(const struct cli_args *args, struct asked *ret, struct cel
 static int list_one(const struct cell_dep *d, void *user)
 {
 	return json_array_append_new(user,
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "language", d->language, "name", d->name,
-			"version", d->version, "hash", d->hash, "file", d->file, "requested",
-			d->is_requested)) < 0
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "language", d->language, "name",
+			       d->name, "version", d->version, "hash", d->hash, "file", d->file,
+			       "requested", d->is_requested)) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -145,8 +145,9 @@ static int print_list(const struct cli *cli, struct cell *c, const char *languag
 		cli_table_add(&t, json_string_value(json_object_get(d, "name")));
 		cli_table_add(&t, json_string_value(json_object_get(d, "version")));
 		cli_table_add(&t, json_string_value(json_object_get(d, "language")));
-		cli_table_add(&t,
-			json_is_true(json_object_get(d, "requested")) ? "asked for" : "needed by another");
+		cli_table_add(&t, json_is_true(json_object_get(d, "requested"))
+					  ? "asked for"
+					  : "needed by another");
 	}
 	if (i)
 		cli_table_print(&t, cli);
@@ -229,7 +230,8 @@ static int deps_lock(struct cli *cli, const struct cli_args *args)
 	auto_free char *text = NULL;
 	struct cell_error err = {0};
 
-	if (cli_args_count(args, 1, 1, &err) < 0 || cli_cell_open(args->operands[0], &c, &err) < 0 ||
+	if (cli_args_count(args, 1, 1, &err) < 0 ||
+		cli_cell_open(args->operands[0], &c, &err) < 0 ||
 		cells->deps_lock(c, cli_args_value(args, "lang"), &text, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli->is_json)
@@ -238,9 +240,11 @@ static int deps_lock(struct cli *cli, const struct cli_args *args)
 	return cli_flush(cli);
 }
 
-#define LANG                                                                                 \
-	{"lang", 0, "LANGUAGE", "python (default) or javascript", .kind = CLI_CHOICE,        \
-		.choices = "python javascript"}
+#define LANG                                                               \
+	{                                                                  \
+		"lang", 0, "LANGUAGE", "python (default) or javascript",   \
+			.kind = CLI_CHOICE, .choices = "python javascript" \
+	}
 
 static const struct cli_option change_options[] = {
 	{"requirement", 'r', "FILE", "a requirements or lock file, - for stdin", .kind = CLI_FILE},
@@ -251,9 +255,10 @@ static const struct cli_option change_options[] = {
 
 static const struct cli_option look_options[] = {LANG, {0}};
 
-#define SOURCES                                                                                   \
-	"Packages come from where the cell's configuration says: deps.index, deps.find_links. They " \
-	"are fetched and checked outside of the cell, which needs no network for it. Only wheels "   \
+#define SOURCES                                                                                    \
+	"Packages come from where the cell's configuration says: deps.index, deps.find_links. "    \
+	"They "                                                                                    \
+	"are fetched and checked outside of the cell, which needs no network for it. Only wheels " \
 	"are installed: nothing is built, and nothing of a package runs while it is installed."
 
 static const struct cli_verb verb_add = {
@@ -262,7 +267,8 @@ static const struct cli_verb verb_add = {
 	.usage = "[OPTION...] CELL PACKAGE...",
 	.summary = "install packages and what they need",
 	.about = "A PACKAGE is a name with or without versions (six, 'six>=1.16'), a wheel of this "
-		 "machine (dist/x.whl), or one of the cell's workspace (CELL:dist/x.whl). All of them "
+		 "machine (dist/x.whl), or one of the cell's workspace (CELL:dist/x.whl). All of "
+		 "them "
 		 "are installed, or nothing is changed.\n\n" SOURCES,
 	.examples = "cell deps add web 'requests>=2.31' six\n"
 		    "cell deps add web -r requirements.txt\n"
@@ -335,7 +341,8 @@ const struct cli_verb cli_verb_deps = {
 	.name = "deps",
 	.usage = "VERB [OPTION...] CELL [ARGUMENT...]",
 	.summary = "packages for the code of a cell",
-	.about = "Each cell that asks for it has an environment of its own, which goes with it: make it "
+	.about = "Each cell that asks for it has an environment of its own, which goes with it: "
+		 "make it "
 		 "with --deps, or with a key of packages in its configuration. " SOURCES,
 	.examples = "cell create --deps --find-links ./wheels web\n"
 		    "cell deps add web six\n"

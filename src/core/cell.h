@@ -27,7 +27,7 @@ struct cell {
 	uint64_t timeout_ms;
 	uint64_t code_timeout_ms; /* 0: none */
 	char **languages;	  /* NULL: all */
-	char **env; /* "K=V" composed from policy and spec, NULL-terminated */
+	char **env;		  /* "K=V" composed from policy and spec, NULL-terminated */
 	struct link *link;
 	/* of guest_process.c: the guest this process started */
 	struct {

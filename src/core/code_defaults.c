@@ -18,7 +18,8 @@ static uint64_t usual_ms(const struct cell *c)
 {
 	const struct cell_backend *b = cell_chain_place(c->chain);
 
-	return !strcmp(b->name, "subprocess") || !strcmp(b->name, "local") ? PROCESS_MS : CONTAINER_MS;
+	return !strcmp(b->name, "subprocess") || !strcmp(b->name, "local") ? PROCESS_MS
+									   : CONTAINER_MS;
 }
 
 int code_defaults_set(struct cell *c, const struct cell_spec *spec)
@@ -76,7 +77,7 @@ int code_check_language(const struct cell *c, const char *language, const char *
 			return 0;
 		(void)buf_addf(&all, "%s%s", all.len ? ", " : "", *l);
 	}
-	int r = cell_fail(err, CELL_EDENIED, EACCES, "run code: this cell runs no %.32s: kernels.languages",
-		name);
+	int r = cell_fail(err, CELL_EDENIED, EACCES,
+		"run code: this cell runs no %.32s: kernels.languages", name);
 	return cell_error_hint(err, r, "it runs %s", buf_str(&all));
 }

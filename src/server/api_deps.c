@@ -19,7 +19,8 @@ static bool begin(struct call *c)
 		return false;
 	if (c->session->seat)
 		return true;
-	call_failf(c, CELL_ENOTSUP, "use a session that is not ephemeral, or list them in deps.preinstalled",
+	call_failf(c, CELL_ENOTSUP,
+		"use a session that is not ephemeral, or list them in deps.preinstalled",
 		"an ephemeral session keeps no packages: each command has a fresh cell");
 	return false;
 }
@@ -56,9 +57,9 @@ static void answer(struct filework *w)
 static int add_one(const struct cell_dep *d, void *user)
 {
 	return json_array_append_new(user,
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "language", d->language, "name", d->name,
-			"version", d->version, "hash", d->hash, "file", d->file, "requested",
-			d->is_requested)) < 0
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "language", d->language, "name",
+			       d->name, "version", d->version, "hash", d->hash, "file", d->file,
+			       "requested", d->is_requested)) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -137,11 +138,12 @@ static int tell(const struct cell_deps_progress *p, void *user)
 	if (p->step == CELL_DEPS_FETCH && p->bytes / (1u << 20) == w->number && p->bytes >> 20)
 		return 0;
 	w->number = p->bytes >> 20;
-	json_t *o = json_pack("{s:s, s:s?, s:I, s:I}", "type", steps[p->step], "name", p->name, "bytes",
-		(json_int_t)p->bytes, "total", (json_int_t)p->total);
+	json_t *o = json_pack("{s:s, s:s?, s:I, s:I}", "type", steps[p->step], "name", p->name,
+		"bytes", (json_int_t)p->bytes, "total", (json_int_t)p->total);
 	auto_free char *line = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
-	return line && (conduit_put(w->mine, line, strlen(line)) < 0 || conduit_put(w->mine, "\n", 1) < 0);
+	return line &&
+	       (conduit_put(w->mine, line, strlen(line)) < 0 || conduit_put(w->mine, "\n", 1) < 0);
 }
 
 /* The members of the body; the thread only reads it. */
@@ -177,7 +179,8 @@ static int run_change(struct filework *w, struct cell_error *err)
 	if (w->flags == 2)
 		r = cell_deps_remove(w->cell, language, packages, err);
 	else
-		r = w->flags == 1 ? cell_deps_sync(w->cell, &o, err) : cell_deps_add(w->cell, &o, err);
+		r = w->flags == 1 ? cell_deps_sync(w->cell, &o, err)
+				  : cell_deps_add(w->cell, &o, err);
 	return r < 0 ? r : put_list(w, language, err);
 }
 
@@ -186,7 +189,8 @@ static int run_stream(struct filework *w, struct cell_error *err)
 {
 	struct cell_error why = {0};
 	int r = run_change(w, &why);
-	json_t *o = r < 0 ? json_pack("{s:s, s:o}", "type", "error", "error", call_error_json(&why, NULL))
+	json_t *o = r < 0 ? json_pack("{s:s, s:o}", "type", "error", "error",
+				    call_error_json(&why, NULL))
 			  : json_pack("{s:s, s:O}", "type", "done", "packages",
 				    json_object_get(w->answer, "packages"));
 	auto_free char *line = json_dumps(o, JSON_COMPACT);
@@ -224,7 +228,8 @@ static bool check_body(struct call *c, const char *const *names)
 	bool flag;
 
 	if (call_known(c, names, &err) < 0 || call_text(c, "language", &text, &err) < 0 ||
-		call_text(c, "requirements", &text, &err) < 0 || call_bool(c, "upgrade", &flag, &err) < 0) {
+		call_text(c, "requirements", &text, &err) < 0 ||
+		call_bool(c, "upgrade", &flag, &err) < 0) {
 		call_fail(c, &err);
 		return false;
 	}

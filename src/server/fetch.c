@@ -86,9 +86,11 @@ static int ask(const char *url, const char *accept, struct reading *rd, char ret
 	else if (reply.status == 404 || reply.status == 410)
 		r = cell_fail(err, CELL_ENOTFOUND, 0, "'%.200s' is not there", url);
 	else if (reply.status == 401 || reply.status == 403)
-		r = cell_fail(err, CELL_EDENIED, 0, "'%.200s' is not for us: status %d", url, reply.status);
+		r = cell_fail(err, CELL_EDENIED, 0, "'%.200s' is not for us: status %d", url,
+			reply.status);
 	else if (reply.status != 200)
-		r = cell_fail(err, CELL_EBACKEND, 0, "'%.200s' answers with status %d", url, reply.status);
+		r = cell_fail(err, CELL_EBACKEND, 0, "'%.200s' answers with status %d", url,
+			reply.status);
 	http_reply_done(&reply);
 	return r;
 }
@@ -108,7 +110,9 @@ int fetch_url(const char *url, const char *accept, cell_data_fn sink, void *user
 		free(at);
 		at = next;
 		if (is_weaker)
-			return cell_fail(err, CELL_EDENIED, 0, "'%.200s' leads from https to '%.160s'", url, at);
+			return cell_fail(err, CELL_EDENIED, 0,
+				"'%.200s' leads from https to '%.160s'", url, at);
 	}
-	return cell_fail(err, CELL_EBACKEND, 0, "'%.200s' leads from one place to another without end", url);
+	return cell_fail(err, CELL_EBACKEND, 0,
+		"'%.200s' leads from one place to another without end", url);
 }

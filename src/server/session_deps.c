@@ -9,20 +9,23 @@
 #include "base/error.h"
 #include "server/settings.h"
 
-int session_deps_check(const struct server *srv, const struct cell_spec *spec, struct cell_error *err)
+int session_deps_check(const struct server *srv, const struct cell_spec *spec,
+	struct cell_error *err)
 {
 	const struct cell_spec_deps *d = &spec->deps;
-	const char *what = d->venv_dir                        ? "venv_dir"
-			   : d->index                         ? "deps.index"
-			   : d->find_links && *d->find_links  ? "deps.find_links"
-			   : d->npm_registry                  ? "deps.npm_registry"
-							      : NULL;
+	const char *what = d->venv_dir			     ? "venv_dir"
+			   : d->index			     ? "deps.index"
+			   : d->find_links && *d->find_links ? "deps.find_links"
+			   : d->npm_registry		     ? "deps.npm_registry"
+							     : NULL;
 
 	(void)srv;
 	if (!what)
 		return 0;
-	int r = cell_fail(err, CELL_EDENIED, 0, "%s: where packages come from and are kept is the server's business", what);
-	return cell_error_hint(err, r, "leave it out; its owner sets it in the server's configuration");
+	int r = cell_fail(err, CELL_EDENIED, 0,
+		"%s: where packages come from and are kept is the server's business", what);
+	return cell_error_hint(err, r,
+		"leave it out; its owner sets it in the server's configuration");
 }
 
 static int inherit(const struct server *srv, struct cell_config *cfg, const char *key,
@@ -41,8 +44,8 @@ static int inherit(const struct server *srv, struct cell_config *cfg, const char
 	return r;
 }
 
-int session_deps_complete(const struct server *srv, struct cell_config *cfg, const struct cell_spec *spec,
-	struct cell_error *err)
+int session_deps_complete(const struct server *srv, struct cell_config *cfg,
+	const struct cell_spec *spec, struct cell_error *err)
 {
 	/* they stand in the session's configuration before it is read again: take what is needed of it now */
 	const struct cell_spec_deps has = spec->deps;

@@ -7,7 +7,8 @@ struct cell_config;
 struct cell_spec;
 
 /* May a client who is no admin ask for it? Places of this machine and other indexes: no. */
-int session_deps_check(const struct server *srv, const struct cell_spec *spec, struct cell_error *err);
-/* What the server's configuration says, under what the session says; but what it forbids stays forbidden. */
-int session_deps_complete(const struct server *srv, struct cell_config *cfg, const struct cell_spec *spec,
+int session_deps_check(const struct server *srv, const struct cell_spec *spec,
 	struct cell_error *err);
+/* What the server's configuration says, under what the session says; but what it forbids stays forbidden. */
+int session_deps_complete(const struct server *srv, struct cell_config *cfg,
+	const struct cell_spec *spec, struct cell_error *err);

@@ -23,22 +23,23 @@ static int order(const char *a, const char *b)
 
 TEST(versions_have_the_order_of_pep_440)
 {
-	static const char *const sorted[] = {"0.9", "1.0.dev1", "1.0a1.dev2", "1.0a1", "1.0a2", "1.0b1",
-		"1.0rc1", "1.0", "1.0+abc", "1.0+abc.5", "1.0+5", "1.0.post1.dev3", "1.0.post1", "1.0.1",
-		"1.1", "1.10", "2!0.1"};
+	static const char *const sorted[] = {"0.9", "1.0.dev1", "1.0a1.dev2", "1.0a1", "1.0a2",
+		"1.0b1", "1.0rc1", "1.0", "1.0+abc", "1.0+abc.5", "1.0+5", "1.0.post1.dev3",
+		"1.0.post1", "1.0.1", "1.1", "1.10", "2!0.1"};
 	const size_t n = sizeof sorted / sizeof *sorted;
 
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < n; k++)
-			CHECK_(order(sorted[i], sorted[k]) == (i > k) - (i < k), "%s and %s", sorted[i],
-				sorted[k]);
+			CHECK_(order(sorted[i], sorted[k]) == (i > k) - (i < k), "%s and %s",
+				sorted[i], sorted[k]);
 }
 
 TEST(spellings_of_one_version_are_equal)
 {
-	static const char *const same[][2] = {{"1.0", "1"}, {"1.0.0", "1.0"}, {"1.0alpha1", "1.0a1"},
-		{"1.0-1", "1.0.post1"}, {"1.0_rc_2", "1.0c2"}, {"v1.2", "1.2"}, {"1.0.REV4", "1.0.post4"},
-		{"1.0+ubuntu-1", "1.0+Ubuntu.1"}, {" 1.5 ", "1.5"}, {"1.0preview3", "1.0rc3"}};
+	static const char *const same[][2] = {{"1.0", "1"}, {"1.0.0", "1.0"},
+		{"1.0alpha1", "1.0a1"}, {"1.0-1", "1.0.post1"}, {"1.0_rc_2", "1.0c2"},
+		{"v1.2", "1.2"}, {"1.0.REV4", "1.0.post4"}, {"1.0+ubuntu-1", "1.0+Ubuntu.1"},
+		{" 1.5 ", "1.5"}, {"1.0preview3", "1.0rc3"}};
 
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
 		CHECK_(order(same[i][0], same[i][1]) == 0, "%s and %s", same[i][0], same[i][1]);
@@ -46,8 +47,8 @@ TEST(spellings_of_one_version_are_equal)
 
 TEST(what_is_no_version_is_refused)
 {
-	static const char *const bad[] = {"", "a", "1.x", "1..2", "1.0+", "1.0+a..b", "1.0 1", "1!", "-1",
-		"99999999999999999999999", "1.0a1b2c3d4e"};
+	static const char *const bad[] = {"", "a", "1.x", "1..2", "1.0+", "1.0+a..b", "1.0 1", "1!",
+		"-1", "99999999999999999999999", "1.0a1b2c3d4e"};
 	struct version v;
 	char text[VERSION_TEXT_MAX];
 
@@ -63,32 +64,53 @@ TEST(specifiers_allow_what_pep_440_says)
 		const char *spec, *version;
 		bool does;
 	} table[] = {
-		{"", "1.0", true}, {">=1.0", "1.0", true}, {">=1.0,<2", "2.0", false},
-		{">=1.0, <2", "1.9.9", true}, {"==1.0", "1.0.0", true}, {"==1.0", "1.0+local", true},
-		{"==1.0+a", "1.0", false}, {"==1.2.*", "1.2.9", true}, {"==1.2.*", "1.20", false},
-		{"!=1.2.*", "1.2.0", false}, {"!=1.2.*", "1.3", true}, {"~=1.4.2", "1.4.9", true},
-		{"~=1.4.2", "1.5", false}, {"~=1.4", "1.9", true}, {"~=1.4", "2.0", false},
-		{">1.7", "1.7.post1", false}, {">1.7", "1.7.1", true}, {">1.7.post1", "1.7.post2", true},
-		{"<1.0", "1.0rc1", false}, {"<1.0rc2", "1.0rc1", true}, {"<=1.0", "1.0.post1", false},
-		{"===1.0", "1.0.0", false}, {"===1.0", "1.0", true}, {">=1.0", "x", false},
-		{"~=1", "1.2", false}, {">=1.*", "1.2", false}, {"=1.0", "1.0", false}, {">1.7", "1.7+x", false},
+		{"", "1.0", true},
+		{">=1.0", "1.0", true},
+		{">=1.0,<2", "2.0", false},
+		{">=1.0, <2", "1.9.9", true},
+		{"==1.0", "1.0.0", true},
+		{"==1.0", "1.0+local", true},
+		{"==1.0+a", "1.0", false},
+		{"==1.2.*", "1.2.9", true},
+		{"==1.2.*", "1.20", false},
+		{"!=1.2.*", "1.2.0", false},
+		{"!=1.2.*", "1.3", true},
+		{"~=1.4.2", "1.4.9", true},
+		{"~=1.4.2", "1.5", false},
+		{"~=1.4", "1.9", true},
+		{"~=1.4", "2.0", false},
+		{">1.7", "1.7.post1", false},
+		{">1.7", "1.7.1", true},
+		{">1.7.post1", "1.7.post2", true},
+		{"<1.0", "1.0rc1", false},
+		{"<1.0rc2", "1.0rc1", true},
+		{"<=1.0", "1.0.post1", false},
+		{"===1.0", "1.0.0", false},
+		{"===1.0", "1.0", true},
+		{">=1.0", "x", false},
+		{"~=1", "1.2", false},
+		{">=1.*", "1.2", false},
+		{"=1.0", "1.0", false},
+		{">1.7", "1.7+x", false},
 	};
 
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		CHECK_(specifiers_allow(table[i].spec, table[i].version) == table[i].does, "'%s' and %s",
-			table[i].spec, table[i].version);
-	ASSERT(!specifiers_are_valid("1.0") && !specifiers_are_valid("~=1") && specifiers_are_valid(""));
+		CHECK_(specifiers_allow(table[i].spec, table[i].version) == table[i].does,
+			"'%s' and %s", table[i].spec, table[i].version);
+	ASSERT(!specifiers_are_valid("1.0") && !specifiers_are_valid("~=1") &&
+		specifiers_are_valid(""));
 	ASSERT(specifiers_want_pre(">=1.0b1") && !specifiers_want_pre(">=1.0"));
 	ASSERT(specifiers_are_exact("==1.0") && !specifiers_are_exact("==1.*") &&
-	       !specifiers_are_exact("==1,<2"));
+		!specifiers_are_exact("==1,<2"));
 }
 
 TEST(requirements_are_taken_apart)
 {
 	struct requirement q;
 
-	ASSERT_OK(requirement_parse(" Foo.Bar_baz [ Extra1 , extra_2 ] >= 1.0 , != 1.5.* ; os_name == 'posix'", &q,
-		NULL));
+	ASSERT_OK(requirement_parse(" Foo.Bar_baz [ Extra1 , extra_2 ] >= 1.0 , != 1.5.* ; os_name "
+				    "== 'posix'",
+		&q, NULL));
 	ASSERT_STR(q.name, "foo-bar-baz");
 	ASSERT_STR(q.extras, "extra1,extra-2");
 	ASSERT_STR(q.specifiers, ">= 1.0 , != 1.5.*");
@@ -101,8 +123,8 @@ TEST(requirements_are_taken_apart)
 
 TEST(what_is_no_requirement_says_so)
 {
-	static const char *const bad[] = {"", "-e .", "six=1", "six @ https://example.org/six.whl", "six[x",
-		"six (>=1", "six >=", "../six", "six-", "six>=1 extra"};
+	static const char *const bad[] = {"", "-e .", "six=1", "six @ https://example.org/six.whl",
+		"six[x", "six (>=1", "six >=", "../six", "six-", "six>=1 extra"};
 	struct requirement q;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -131,20 +153,29 @@ TEST(markers_hold_or_not)
 		const char *marker, *extras;
 		bool does;
 	} table[] = {
-		{"", "", true}, {"python_version < '3.8'", "", false}, {"python_version >= \"3.9\"", "", true},
-		{"'3.9' <= python_version", "", true}, {"'3.9' > python_version", "", false},
+		{"", "", true},
+		{"python_version < '3.8'", "", false},
+		{"python_version >= \"3.9\"", "", true},
+		{"'3.9' <= python_version", "", true},
+		{"'3.9' > python_version", "", false},
 		{"sys_platform == 'win32' or os_name == 'posix'", "", true},
 		{"sys_platform == 'win32' or os_name == 'nt' and os_name == 'posix'", "", false},
-		{"(sys_platform == 'win32' or os_name == 'posix') and python_version > '3'", "", true},
-		{"extra == 'test'", "", false}, {"extra == 'test'", "doc,test", true},
-		{"extra == 'Test_it'", "test-it", true}, {"extra != 'test'", "", true},
+		{"(sys_platform == 'win32' or os_name == 'posix') and python_version > '3'", "",
+			true},
+		{"extra == 'test'", "", false},
+		{"extra == 'test'", "doc,test", true},
+		{"extra == 'Test_it'", "test-it", true},
+		{"extra != 'test'", "", true},
 		{"platform_machine in 'x86_64 aarch64'", "", true},
 		{"platform_machine not in 'x86_64 aarch64'", "", false},
-		{"python_full_version ~= '3.11.0'", "", true}, {"platform_system == \"Linux\"", "", true},
-		{"python_version == '3.1'", "", false}, {"platform_python_implementation != 'PyPy'", "", true},
+		{"python_full_version ~= '3.11.0'", "", true},
+		{"platform_system == \"Linux\"", "", true},
+		{"python_version == '3.1'", "", false},
+		{"platform_python_implementation != 'PyPy'", "", true},
 	};
-	static const char *const bad[] = {"python_version", "nonsense == '1'", "os_name == 'x", "(os_name == 'x'",
-		"os_name == 'x' os_name == 'y'", "os_name ~= 'x'", "and", "os_name = 'x'"};
+	static const char *const bad[] = {"python_version", "nonsense == '1'", "os_name == 'x",
+		"(os_name == 'x'", "os_name == 'x' os_name == 'y'", "os_name ~= 'x'", "and",
+		"os_name = 'x'"};
 	bool holds;
 
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -155,21 +186,24 @@ TEST(markers_hold_or_not)
 		CHECK_(marker_holds(bad[i], &env, "", &holds, NULL) < 0, "'%s' was taken", bad[i]);
 }
 
-static const char describe[] = "version=3.11.2\nimplementation=cpython\nmachine=x86_64\nlibc=glibc 2.36\n"
-			       "release=6.1\nbits=64\npath=/usr/bin/python3.11\n";
+static const char describe[] =
+	"version=3.11.2\nimplementation=cpython\nmachine=x86_64\nlibc=glibc 2.36\n"
+	"release=6.1\nbits=64\npath=/usr/bin/python3.11\n";
 
 TEST(a_wheel_is_for_an_interpreter_or_not)
 {
 	static const char *const fit[] = {/* best first */
 		"a-1.0-cp311-cp311-linux_x86_64.whl", "a-1.0-cp311-cp311-manylinux_2_28_x86_64.whl",
 		"a-1.0-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
-		"a-1.0-cp311-cp311-manylinux1_x86_64.whl", "a-1.0-cp38-abi3-manylinux_2_17_x86_64.whl",
-		"a-1.0-cp311-none-any.whl", "a-1.0-py311-none-any.whl", "a-1.0-py3-none-any.whl"};
-	static const char *const unfit[] = {"a-1.0-cp312-cp312-linux_x86_64.whl", "a-1.0-py2-none-any.whl",
-		"a-1.0-cp311-cp311-manylinux_2_37_x86_64.whl", "a-1.0-cp311-cp311-musllinux_1_1_x86_64.whl",
+		"a-1.0-cp311-cp311-manylinux1_x86_64.whl",
+		"a-1.0-cp38-abi3-manylinux_2_17_x86_64.whl", "a-1.0-cp311-none-any.whl",
+		"a-1.0-py311-none-any.whl", "a-1.0-py3-none-any.whl"};
+	static const char *const unfit[] = {"a-1.0-cp312-cp312-linux_x86_64.whl",
+		"a-1.0-py2-none-any.whl", "a-1.0-cp311-cp311-manylinux_2_37_x86_64.whl",
+		"a-1.0-cp311-cp311-musllinux_1_1_x86_64.whl",
 		"a-1.0-cp311-cp311-manylinux_2_17_aarch64.whl", "a-1.0-cp311-cp311-win_amd64.whl",
-		"a-1.0-cp312-abi3-linux_x86_64.whl", "a-1.0-cp310-none-any.whl", "a-1.0-py312-none-any.whl",
-		"a-1.0-pp311-pypy311_pp73-linux_x86_64.whl"};
+		"a-1.0-cp312-abi3-linux_x86_64.whl", "a-1.0-cp310-none-any.whl",
+		"a-1.0-py312-none-any.whl", "a-1.0-pp311-pypy311_pp73-linux_x86_64.whl"};
 	struct interpreter i;
 	struct wheel_name w;
 	unsigned last = UINT32_MAX;
@@ -197,17 +231,21 @@ TEST(what_an_interpreter_says_is_not_believed_blindly)
 	struct interpreter i;
 
 	ASSERT(!interpreter_parse("", &i));
-	ASSERT(!interpreter_parse("version=2.7.18\nimplementation=cpython\nmachine=x\npath=/a\n", &i));
-	ASSERT(!interpreter_parse("version=3.11\nimplementation=cpython\nmachine=x\npath=relative\n", &i));
-	ASSERT(!interpreter_parse("version=3.11\nimplementation=cpy\033thon\nmachine=x\npath=/a\n", &i));
+	ASSERT(!interpreter_parse("version=2.7.18\nimplementation=cpython\nmachine=x\npath=/a\n",
+		&i));
+	ASSERT(!interpreter_parse(
+		"version=3.11\nimplementation=cpython\nmachine=x\npath=relative\n", &i));
+	ASSERT(!interpreter_parse("version=3.11\nimplementation=cpy\033thon\nmachine=x\npath=/a\n",
+		&i));
 	ASSERT(interpreter_parse("version=3.11\nimplementation=cpython\nmachine=x\npath=/a\n", &i));
 }
 
 TEST(what_is_no_wheels_name_is_refused)
 {
-	static const char *const bad[] = {"a.whl", "a-1.0.whl", "a-1.0-py3-none-any.zip", "-1.0-py3-none-any.whl",
-		"a-x-py3-none-any.whl", "a-1.0-b-py3-none-any.whl", "a-1.0-py3-none-any-x-y.whl",
-		"../a-1.0-py3-none-any.whl", "a-1.0-py3-no/ne-any.whl"};
+	static const char *const bad[] = {"a.whl", "a-1.0.whl", "a-1.0-py3-none-any.zip",
+		"-1.0-py3-none-any.whl", "a-x-py3-none-any.whl", "a-1.0-b-py3-none-any.whl",
+		"a-1.0-py3-none-any-x-y.whl", "../a-1.0-py3-none-any.whl",
+		"a-1.0-py3-no/ne-any.whl"};
 	struct wheel_name w;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -218,11 +256,12 @@ TEST(a_requirements_file_is_read_whole_or_not)
 {
 	json_t *list = json_array(), *hashes = NULL;
 	struct cell_error err = {0};
-	static const char text[] = "\xef\xbb\xbf# a list\n\nsix == 1.16 \\\n"
-				   "  --hash=sha256:" /* 64 digits */
-				   "8ABB2F1D86890A2DFB989F9A77CFCFD3E47C2A354B01111771326F8AA26E0254 \\\r\n"
-				   "  --hash=sha256:"
-				   "0000000000000000000000000000000000000000000000000000000000000000 # two\n";
+	static const char text[] =
+		"\xef\xbb\xbf# a list\n\nsix == 1.16 \\\n"
+		"  --hash=sha256:" /* 64 digits */
+		"8ABB2F1D86890A2DFB989F9A77CFCFD3E47C2A354B01111771326F8AA26E0254 \\\r\n"
+		"  --hash=sha256:"
+		"0000000000000000000000000000000000000000000000000000000000000000 # two\n";
 
 	ASSERT_OK(reqfile_read(text, list, &hashes, &err));
 	ASSERT_EQ(json_array_size(list), 1);
@@ -240,9 +279,10 @@ TEST(a_requirements_file_is_read_whole_or_not)
 
 TEST(what_a_requirements_file_may_not_say_is_named_with_its_line)
 {
-	static const char *const bad[] = {"\n-r other.txt\n", "\n--index-url https://example.org\n", "\n-e .\n",
-		"\ngit+https://example.org/x\n", "\n./x.whl\n", "\nx-1.0-py3-none-any.whl\n",
-		"\nsix --hash=md5:00\n", "\nsix --hash=sha256:00\n", "\nsix --global-option=x\n", "\n=1\n"};
+	static const char *const bad[] = {"\n-r other.txt\n", "\n--index-url https://example.org\n",
+		"\n-e .\n", "\ngit+https://example.org/x\n", "\n./x.whl\n",
+		"\nx-1.0-py3-none-any.whl\n", "\nsix --hash=md5:00\n", "\nsix --hash=sha256:00\n",
+		"\nsix --global-option=x\n", "\n=1\n"};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		json_t *list = json_array(), *hashes = NULL;
@@ -266,7 +306,8 @@ TEST(links_are_joined_to_their_page)
 {
 	static const char *const table[][3] = {
 		{"https://x.org/simple/six/", "../../files/six.whl", "https://x.org/files/six.whl"},
-		{"https://x.org/simple/six/", "six.whl#sha256=0", "https://x.org/simple/six/six.whl#sha256=0"},
+		{"https://x.org/simple/six/", "six.whl#sha256=0",
+			"https://x.org/simple/six/six.whl#sha256=0"},
 		{"https://x.org/simple/six/", "/f/six.whl", "https://x.org/f/six.whl"},
 		{"https://x.org/simple/six/", "//y.org/six.whl", "https://y.org/six.whl"},
 		{"https://x.org/simple/six/", "http://y.org/six.whl", "http://y.org/six.whl"},
@@ -284,25 +325,31 @@ TEST(links_are_joined_to_their_page)
 
 static int collect(const struct page_file *f, void *user)
 {
-	return buf_addf(user, "%s|%s|%.8s|%s|%d\n", f->filename, f->url, f->hash, f->requires_python,
-		f->is_yanked);
+	return buf_addf(user, "%s|%s|%.8s|%s|%d\n", f->filename, f->url, f->hash,
+		f->requires_python, f->is_yanked);
 }
 
 TEST(index_pages_are_read)
 {
 	static const char html[] =
-		"<!DOCTYPE html><!-- <a href='no.whl'>no</a> --><a href=\"../../a%2B1-1.0-py3-none-any.whl#sha256="
+		"<!DOCTYPE html><!-- <a href='no.whl'>no</a> --><a "
+		"href=\"../../a%2B1-1.0-py3-none-any.whl#sha256="
 		"8ABB2F1D86890A2DFB989F9A77CFCFD3E47C2A354B01111771326F8AA26E0254\" "
 		"data-requires-python=\"&gt;=3.8\">x</a><A HREF='b-1.0.tar.gz' data-yanked>b</A>"
 		"<a href='file:///c.whl'>c</a><a name=x>d</a><a href=''>e</a>";
 	static const char json[] =
-		"{\"meta\": {}, \"files\": [{\"filename\": \"a.whl\", \"url\": \"https://y.org/a.whl\", \"hashes\": "
-		"{\"sha256\": \"8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254\"}, "
-		"\"requires-python\": \">=3.8\", \"yanked\": \"bad\"}, {\"filename\": \"x/y.whl\", \"url\": \"z\"}, 7]}";
+		"{\"meta\": {}, \"files\": [{\"filename\": \"a.whl\", \"url\": "
+		"\"https://y.org/a.whl\", \"hashes\": "
+		"{\"sha256\": "
+		"\"8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254\"}, "
+		"\"requires-python\": \">=3.8\", \"yanked\": \"bad\"}, {\"filename\": \"x/y.whl\", "
+		"\"url\": \"z\"}, 7]}";
 	auto_buf struct buf b = BUF_INIT(65536);
 
-	ASSERT_OK(page_read(html, sizeof html - 1, "text/html", "https://x.org/simple/a/", collect, &b, NULL));
-	ASSERT_STR(buf_str(&b), "a+1-1.0-py3-none-any.whl|https://x.org/a%2B1-1.0-py3-none-any.whl|8abb2f1d|>=3.8|0\n"
+	ASSERT_OK(page_read(html, sizeof html - 1, "text/html", "https://x.org/simple/a/", collect,
+		&b, NULL));
+	ASSERT_STR(buf_str(&b), "a+1-1.0-py3-none-any.whl|https://x.org/"
+				"a%2B1-1.0-py3-none-any.whl|8abb2f1d|>=3.8|0\n"
 				"b-1.0.tar.gz|https://x.org/simple/a/b-1.0.tar.gz|||1\n");
 	buf_reset(&b);
 	ASSERT_OK(page_read(json, sizeof json - 1, "application/vnd.pypi.simple.v1+json",
@@ -313,17 +360,20 @@ TEST(index_pages_are_read)
 
 TEST(names_in_a_wheel_stay_in_the_environment)
 {
-	static const char *const bad[] = {"/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\\b", "a/",
-		"a\nb", "", "x.data/scripts/a/b", "x.data/other/a", "x.data/data/bin/python3",
-		"x.data/data/pyvenv.cfg", "x.data/data/lib/python3.11/site-packages/y.py", "_cell_refuse.pth",
+	static const char *const bad[] = {"/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.",
+		"a\\b", "a/", "a\nb", "", "x.data/scripts/a/b", "x.data/other/a",
+		"x.data/data/bin/python3", "x.data/data/pyvenv.cfg",
+		"x.data/data/lib/python3.11/site-packages/y.py", "_cell_refuse.pth",
 		"x.data/data/../../x"};
-	static const char *const good[][2] = {{"a/b.py", "lib/a/b.py"}, {"x.data/purelib/c.py", "lib/c.py"},
-		{"x.data/platlib/c.so", "lib/c.so"}, {"x.data/scripts/run", "bin/run"},
-		{"x.data/headers/h.h", "include/x/h.h"}, {"x.data/data/share/d", "data/share/d"}, {"..a", "lib/..a"}};
+	static const char *const good[][2] = {{"a/b.py", "lib/a/b.py"},
+		{"x.data/purelib/c.py", "lib/c.py"}, {"x.data/platlib/c.so", "lib/c.so"},
+		{"x.data/scripts/run", "bin/run"}, {"x.data/headers/h.h", "include/x/h.h"},
+		{"x.data/data/share/d", "data/share/d"}, {"..a", "lib/..a"}};
 	char place[256];
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK_(wheel_place(bad[i], "x.data/", "x", place, sizeof place, NULL) < 0, "'%s' was taken", bad[i]);
+		CHECK_(wheel_place(bad[i], "x.data/", "x", place, sizeof place, NULL) < 0,
+			"'%s' was taken", bad[i]);
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		ASSERT_OK(wheel_place(good[i][0], "x.data/", "x", place, sizeof place, NULL));
 		ASSERT_STR(place, good[i][1]);
@@ -332,9 +382,10 @@ TEST(names_in_a_wheel_stay_in_the_environment)
 
 TEST(scripts_do_not_take_the_interpreters_place)
 {
-	static const char *const bad[] = {"", "a/b", "..", ".x", "-x", "a b", "python", "python3", "python3.11",
-		"Python", "activate", "activate.sh", "a\nb", "a'b"};
-	static const char *const good[] = {"pip", "python-config", "normalizer", "f2py", "a.b", "pythonista", "x+y"};
+	static const char *const bad[] = {"", "a/b", "..", ".x", "-x", "a b", "python", "python3",
+		"python3.11", "Python", "activate", "activate.sh", "a\nb", "a'b"};
+	static const char *const good[] = {
+		"pip", "python-config", "normalizer", "f2py", "a.b", "pythonista", "x+y"};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CHECK_(wheel_check_script_name(bad[i], NULL) < 0, "'%s' was taken", bad[i]);

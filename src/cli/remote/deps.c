@@ -40,11 +40,11 @@ static int take_line(struct reading *rd)
 	}
 	for (size_t i = 1; i < sizeof steps / sizeof *steps && rd->opts->progress; i++)
 		if (!strcmp(type, steps[i]))
-			r = rd->opts->progress(&(struct cell_deps_progress){
-						       .step = (enum cell_deps_step)i,
-						       .name = remote_text(o, "name"),
-						       .bytes = (uint64_t)remote_int(o, "bytes"),
-						       .total = (uint64_t)remote_int(o, "total")},
+			r = rd->opts->progress(
+				    &(struct cell_deps_progress){.step = (enum cell_deps_step)i,
+					    .name = remote_text(o, "name"),
+					    .bytes = (uint64_t)remote_int(o, "bytes"),
+					    .total = (uint64_t)remote_int(o, "total")},
 				    rd->opts->user)
 				    ? -EINTR
 				    : 0;
@@ -185,7 +185,8 @@ int remote_deps_list(struct cell *c, const char *language, cell_dep_fn fn, void 
 				       .version = remote_text(o, "version"),
 				       .hash = remote_text(o, "hash"),
 				       .file = remote_text(o, "file"),
-				       .is_requested = json_is_true(json_object_get(o, "requested"))},
+				       .is_requested =
+					       json_is_true(json_object_get(o, "requested"))},
 				user);
 	json_decref(page);
 	return r;

@@ -383,7 +383,8 @@ int value_read_scalar(const struct value_context *c, struct node *n, struct cell
 			return cell_error_hint(err, value_refuse(c, n, err),
 				"quote it if text is meant: \"%s\"", n->text);
 		n->kind = NODE_STRING;
-		return c->key->form == TEXT_PATH ? read_path(c, n, err) : value_check_text(c, n, err);
+		return c->key->form == TEXT_PATH ? read_path(c, n, err)
+						 : value_check_text(c, n, err);
 	case KEY_PATH:
 		n->kind = NODE_STRING;
 		return read_path(c, n, err);

@@ -26,7 +26,8 @@ static int open_dir(int at, const char *name, struct cell_error *err)
 	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
 		return cell_fail_errno(err, errno, "make the directory '%s' for packages", name);
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? cell_fail_errno(err, errno, "open the directory '%s' for packages", name) : fd;
+	return fd < 0 ? cell_fail_errno(err, errno, "open the directory '%s' for packages", name)
+		      : fd;
 }
 
 /* What has no holder any more. Whoever makes a directory there shares the lock until it holds it. */
@@ -162,7 +163,8 @@ static int make_staging(const struct deps_cache *c, char ret_name[24], struct ce
 			return cell_fail_errno(err, errno, "lock the packages");
 	int fd = -1, e = 0;
 	if (mkdirat(c->staging_fd, ret_name, 0755) == 0)
-		fd = openat(c->staging_fd, ret_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(c->staging_fd, ret_name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		e = errno;
 	(void)flock(c->lock_fd, LOCK_UN);
@@ -175,7 +177,8 @@ static int make_staging(const struct deps_cache *c, char ret_name[24], struct ce
 
 static int write_manifest(int dir_fd, json_t *manifest, struct cell_error *err)
 {
-	auto_fd int fd = openat(dir_fd, "manifest.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	auto_fd int fd =
+		openat(dir_fd, "manifest.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
 	auto_free char *text = json_dumps(manifest, JSON_COMPACT);
 	if (fd < 0 || !text)
@@ -194,7 +197,8 @@ static int make_tree(struct deps_intake *in, const char *filename, const char *h
 
 	if (dir < 0)
 		return dir;
-	int r = fchmod(dir, 0755) < 0 ? cell_fail_errno(err, errno, "make a place for a package") : 0;
+	int r = fchmod(dir, 0755) < 0 ? cell_fail_errno(err, errno, "make a place for a package")
+				      : 0;
 	if (r == 0)
 		r = unpack(in->fd, filename, dir, &manifest, err);
 	if (r == 0)
@@ -211,7 +215,8 @@ static int make_tree(struct deps_intake *in, const char *filename, const char *h
 			deps_tree_done(&other);
 		} else {
 			(void)cell_remove_tree(c->trees_fd, hash, NULL); /* of another format */
-			if (renameat2(c->staging_fd, name, c->trees_fd, hash, RENAME_NOREPLACE) == 0)
+			if (renameat2(c->staging_fd, name, c->trees_fd, hash, RENAME_NOREPLACE) ==
+				0)
 				return 0;
 			r = cell_fail_errno(err, errno, "keep the package '%.160s'", filename);
 		}
@@ -231,7 +236,8 @@ int deps_intake_take(struct deps_intake *in, const char *filename, const char *h
 	if (hash && strcmp(hash, is) != 0)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_EDENIED, 0,
-				"'%.160s' is not what was asked for: its SHA-256 is %s and should be %.64s",
+				"'%.160s' is not what was asked for: its SHA-256 is %s and should "
+				"be %.64s",
 				filename, is, hash),
 			"somebody changed the file, or the hash is of another one; nothing was "
 			"installed");
@@ -242,8 +248,8 @@ int deps_intake_take(struct deps_intake *in, const char *filename, const char *h
 		return r;
 	return deps_cache_find(in->cache, is, ret)
 		       ? 0
-		       : cell_fail(err, CELL_EINTERNAL, 0, "the package '%.160s' cannot be found again",
-				 filename);
+		       : cell_fail(err, CELL_EINTERNAL, 0,
+				 "the package '%.160s' cannot be found again", filename);
 }
 
 /* ---- files of the host ---- */

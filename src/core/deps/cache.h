@@ -21,9 +21,9 @@
 struct deps_cache {
 	int fd, trees_fd, staging_fd, known_fd, lock_fd;
 };
-#define DEPS_CACHE_INIT                                                                             \
-	{                                                                                           \
-		.fd = -1, .trees_fd = -1, .staging_fd = -1, .known_fd = -1, .lock_fd = -1           \
+#define DEPS_CACHE_INIT                                                                   \
+	{                                                                                 \
+		.fd = -1, .trees_fd = -1, .staging_fd = -1, .known_fd = -1, .lock_fd = -1 \
 	}
 
 /* state_fd: the state directory. Made where missing; what dead processes left is removed. */
@@ -39,8 +39,8 @@ struct deps_tree {
 	json_t *manifest;
 	char hash[DIGEST_HEX + 1];
 };
-#define DEPS_TREE_INIT  \
-	{               \
+#define DEPS_TREE_INIT   \
+	{                \
 		.fd = -1 \
 	}
 void deps_tree_done(struct deps_tree *t);

@@ -14,9 +14,9 @@
 #include "core/deps/env_files.h"
 #include "core/remove_tree.h"
 
-#define LOCK_WAIT_S   60
-#define STATE_FORMAT  1
-#define LIB	      "lib/py"
+#define LOCK_WAIT_S  60
+#define STATE_FORMAT 1
+#define LIB	     "lib/py"
 
 static int take_lock(int dir_fd, const char *name, struct cell_error *err)
 {
@@ -105,7 +105,8 @@ static int make_python(const struct env *e, int gen, struct cell_error *err)
 		json_is_string(json_object_get(e->state, "version"))
 			? json_string_value(json_object_get(e->state, "version"))
 			: "3");
-	if (symlinkat(python, gen, "bin/python3") < 0 || symlinkat("python3", gen, "bin/python") < 0)
+	if (symlinkat(python, gen, "bin/python3") < 0 ||
+		symlinkat("python3", gen, "bin/python") < 0)
 		return cell_fail_errno(err, errno, "make the environment's interpreter");
 	if (!strncmp(slash + 1, "python3.", 8))
 		(void)snprintf(name, sizeof name, "bin/%.24s", slash + 1);
@@ -142,7 +143,8 @@ static unsigned long next_number(const struct env *e)
 {
 	char target[64] = "";
 	ssize_t n = readlinkat(e->dir_fd, "current", target, sizeof target - 1);
-	unsigned long number = n > 4 && !strncmp(target, "gen-", 4) ? strtoul(target + 4, NULL, 10) : 0;
+	unsigned long number =
+		n > 4 && !strncmp(target, "gen-", 4) ? strtoul(target + 4, NULL, 10) : 0;
 
 	return number < ULONG_MAX / 2 ? number + 1 : 1;
 }

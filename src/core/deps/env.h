@@ -17,13 +17,14 @@ struct env {
 	 * Never NULL when open. */
 	json_t *state;
 };
-#define ENV_INIT                          \
-	{                                 \
+#define ENV_INIT                            \
+	{                                   \
 		.dir_fd = -1, .lock_fd = -1 \
 	}
 
 /* Hold it for ourselves; somebody else who does not let go for a minute is CELL_EBUSY. lock_dir_fd: the cell's directory. */
-int env_open(struct env *e, const struct deps_place *place, int lock_dir_fd, struct cell_error *err);
+int env_open(struct env *e, const struct deps_place *place, int lock_dir_fd,
+	struct cell_error *err);
 /* For a look: no lock, state only. */
 int env_look(struct env *e, const struct deps_place *place, struct cell_error *err);
 void env_done(struct env *e);

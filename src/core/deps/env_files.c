@@ -21,13 +21,15 @@
 int env_write_file(int at, const char *path, const void *text, size_t n, unsigned mode,
 	struct cell_error *err)
 {
-	auto_fd int fd = openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	auto_fd int fd =
+		openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	int r = fd < 0 ? -errno : fd_write_all(fd, text, n);
 
 	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
 	if (r == -EEXIST)
-		return cell_fail(err, CELL_EEXISTS, 0, "two packages bring the file '%.200s'", path);
+		return cell_fail(err, CELL_EEXISTS, 0, "two packages bring the file '%.200s'",
+			path);
 	return r < 0 ? cell_fail_errno(err, -r, "write '%.200s'", path) : 0;
 }
 
@@ -41,7 +43,9 @@ static int make_refusal(const struct env *e, int gen, const char *site, struct c
 	(void)snprintf(path, sizeof path, "%s/_cell_refuse.pth", site);
 	(void)snprintf(text, sizeof text, "import sys; sys.path.insert(0, '%s/" REFUSE_DIR "')\n",
 		e->place->at);
-	int r = strpbrk(e->place->at, "'\\\n") ? 0 : env_write_file(gen, path, text, strlen(text), 0444, err);
+	int r = strpbrk(e->place->at, "'\\\n")
+			? 0
+			: env_write_file(gen, path, text, strlen(text), 0444, err);
 	return r < 0 ? r : refuse_programs(bin, err);
 }
 
@@ -52,8 +56,8 @@ static int make_pip(const struct env *e, int gen, struct cell_error *err)
 	char text[PATH_BYTES];
 	int r = 0;
 
-	(void)snprintf(text, sizeof text, "#!/bin/sh\nexec '%s/current/bin/python3' -m pip \"$@\"\n",
-		e->place->at);
+	(void)snprintf(text, sizeof text,
+		"#!/bin/sh\nexec '%s/current/bin/python3' -m pip \"$@\"\n", e->place->at);
 	for (size_t i = 0; r == 0 && names[i] && !strchr(e->place->at, '\''); i++)
 		if (faccessat(gen, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 			r = env_write_file(gen, names[i], text, strlen(text), 0555, err);
@@ -147,7 +151,8 @@ static int place_file(struct adding *a, const char *from, const char *to, struct
 		return 0;
 	if (r == -EEXIST || r == -ENOTDIR || r == -EISDIR)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EEXISTS, 0, "'%s' brings '%.200s', which another package has brought already",
+			cell_fail(err, CELL_EEXISTS, 0,
+				"'%s' brings '%.200s', which another package has brought already",
 				a->package->name, to),
 			"the two cannot be in one environment");
 	return r < 0 ? cell_fail_errno(err, -r, "install '%s': '%.200s'", a->package->name, to) : 0;
@@ -160,7 +165,8 @@ static int put_shebang(const struct env *e, struct buf *b)
 
 	if (strlen(at) + strlen("/current/bin/python3") + 3 <= SHEBANG_MAX && !strpbrk(at, " \t\n"))
 		return buf_addf(b, "#!%s/current/bin/python3\n", at);
-	return buf_addf(b, "#!/bin/sh\n'''exec' \"%s/current/bin/python3\" \"$0\" \"$@\"\n' '''\n", at);
+	return buf_addf(b, "#!/bin/sh\n'''exec' \"%s/current/bin/python3\" \"$0\" \"$@\"\n' '''\n",
+		at);
 }
 
 /* A script of the wheel's: "#!python" or "#!pythonw" stands for the interpreter. */
@@ -204,8 +210,9 @@ static int place_entry_points(struct adding *a, struct cell_error *err)
 		int first = (int)strcspn(attribute, ".");
 		int r = put_shebang(a->env, &b);
 		if (r == 0)
-			r = buf_addf(&b, "import sys\nfrom %s import %.*s\n"
-					 "if __name__ == '__main__':\n    sys.exit(%s())\n",
+			r = buf_addf(&b,
+				"import sys\nfrom %s import %.*s\n"
+				"if __name__ == '__main__':\n    sys.exit(%s())\n",
 				module, first, attribute, attribute);
 		(void)snprintf(path, sizeof path, "bin/%s", name);
 		r = r < 0 ? cell_fail_errno(err, -r, "install '%s'", a->package->name)

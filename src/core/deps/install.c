@@ -146,7 +146,8 @@ static int add_request(json_t *list, const char *text, struct cell_error *err)
 			(void)json_array_remove(list, i);
 	}
 	if (json_array_size(list) >= PACKAGES_MAX)
-		return cell_fail(err, CELL_ELIMIT, 0, "more than %d packages are asked for", PACKAGES_MAX);
+		return cell_fail(err, CELL_ELIMIT, 0, "more than %d packages are asked for",
+			PACKAGES_MAX);
 	return json_array_append_new(list, json_string(text)) < 0
 		       ? cell_fail(err, CELL_EINVAL, 0, "requirement '%.100s' is no UTF-8", text)
 		       : 0;
@@ -215,13 +216,15 @@ static int take_file(struct work *w, const char *path, bool is_inside, struct ce
 	b.err = &why;
 	if (!wheel_name_parse(b.name, &name))
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel", b.name),
+			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel",
+				b.name),
 			"a wheel is called NAME-VERSION-PYTHON-ABI-PLATFORM.whl");
 	int r = deps_intake_begin(&b.intake, &w->cache, &why);
 	if (r == 0)
 		r = is_inside ? cell_file_read(w->cell, path, 0, 0, bring, &b, &why)
 			      : read_host_file(path, &b, &why);
-	if (r == 0 && source_tell(&w->source, CELL_DEPS_UNPACK, b.name, b.intake.size, b.intake.size))
+	if (r == 0 &&
+		source_tell(&w->source, CELL_DEPS_UNPACK, b.name, b.intake.size, b.intake.size))
 		r = source_stopped(&why);
 	if (r == 0)
 		r = deps_intake_take(&b.intake, b.name, NULL, wheel_unpack, &tree, &why);
@@ -304,8 +307,8 @@ static int note_packages(struct work *w, struct cell_error *err)
 	for (size_t i = 0; i < w->found.n; i++) {
 		const struct pick *p = &w->found.list[i];
 		r |= json_object_set_new(all, p->name,
-			json_pack("{s:s, s:s, s:s, s:b}", "version", p->version, "hash", p->tree.hash,
-				"file", p->filename, "requested", p->is_requested));
+			json_pack("{s:s, s:s, s:s, s:b}", "version", p->version, "hash",
+				p->tree.hash, "file", p->filename, "requested", p->is_requested));
 	}
 	r |= json_object_set_new(json_object_get(w->env.state, "packages"), w->language, all);
 	r |= json_object_set(json_object_get(w->env.state, "requested"), w->language, w->requested);
@@ -330,7 +333,8 @@ static int apply(struct work *w, struct cell_error *err)
 
 static int refuse_javascript(const char *language, struct cell_error *err)
 {
-	return cell_fail(err, CELL_ENOTSUP, 0, "packages for %s are not installed by this build", language);
+	return cell_fail(err, CELL_ENOTSUP, 0, "packages for %s are not installed by this build",
+		language);
 }
 
 static int change(struct cell *c, const struct cell_deps_opts *opts, enum change how,
@@ -374,9 +378,11 @@ static int drop_request(struct work *w, const char *given, struct cell_error *er
 	bool is_found = false;
 
 	if (!package_normalize(given, strlen(given), name))
-		return cell_fail(err, CELL_EINVAL, 0, "'%.100s' is not the name of a package", given);
+		return cell_fail(err, CELL_EINVAL, 0, "'%.100s' is not the name of a package",
+			given);
 	for (size_t i = json_array_size(w->requested); i-- > 0;)
-		if (requirement_parse(json_string_value(json_array_get(w->requested, i)), &q, NULL) == 0 &&
+		if (requirement_parse(json_string_value(json_array_get(w->requested, i)), &q,
+			    NULL) == 0 &&
 			!strcmp(q.name, name)) {
 			(void)json_array_remove(w->requested, i);
 			is_found = true;
@@ -384,8 +390,8 @@ static int drop_request(struct work *w, const char *given, struct cell_error *er
 	if (is_found || json_object_get(packages_of(&w->env, w->language), name))
 		return 0;
 	return cell_error_hint(err,
-		cell_fail(err, CELL_ENOTFOUND, 0, "the package '%s' is not installed in cell '%s'", name,
-			w->cell->name),
+		cell_fail(err, CELL_ENOTFOUND, 0, "the package '%s' is not installed in cell '%s'",
+			name, w->cell->name),
 		"cell deps list %s shows what is", w->cell->name);
 }
 
@@ -400,12 +406,15 @@ static int check_gone(const struct work *w, const char *given, struct cell_error
 		for (size_t k = 0; k < w->found.n; k++) {
 			json_t *x;
 			size_t n;
-			json_array_foreach (json_object_get(w->found.list[k].tree.manifest, "requires"), n, x) {
+			json_array_foreach (json_object_get(w->found.list[k].tree.manifest,
+						    "requires"),
+				n, x) {
 				struct requirement q;
 				if (requirement_parse(json_string_value(x), &q, NULL) == 0 &&
 					!strcmp(q.name, name))
 					return cell_error_hint(err,
-						cell_fail(err, CELL_EBUSY, 0, "'%s' is needed by '%s'", name,
+						cell_fail(err, CELL_EBUSY, 0,
+							"'%s' is needed by '%s'", name,
 							w->found.list[k].name),
 						"remove that first");
 			}
@@ -480,8 +489,8 @@ int cell_deps_list(struct cell *c, const char *language, cell_dep_fn fn, void *u
 					       .version = text_of(p, "version"),
 					       .hash = text_of(p, "hash"),
 					       .file = text_of(p, "file"),
-					       .is_requested = json_is_true(
-						       json_object_get(p, "requested"))},
+					       .is_requested = json_is_true(json_object_get(p,
+						       "requested"))},
 					user);
 	}
 	return r;
@@ -506,8 +515,8 @@ int cell_deps_lock(struct cell *c, const char *language, char **ret, struct cell
 			i.implementation, i.machine);
 	json_object_foreach (packages_of(&env, which), name, p)
 		if (r == 0)
-			r = buf_addf(&b, "%s==%s \\\n    --hash=sha256:%s\n", name, text_of(p, "version"),
-				text_of(p, "hash"));
+			r = buf_addf(&b, "%s==%s \\\n    --hash=sha256:%s\n", name,
+				text_of(p, "version"), text_of(p, "hash"));
 	if (r < 0 || !(*ret = buf_steal(&b)))
 		return cell_fail_errno(err, ENOMEM, "write the lock");
 	return 0;

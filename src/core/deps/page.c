@@ -74,8 +74,8 @@ char *page_join(const char *base, const char *link)
 }
 
 /* The link's fragment may have the hash; the rest is the URL, its last name the file's. */
-static int give_link(const char *base, const char *link, const char *requires_python, bool is_yanked,
-	page_fn fn, void *user)
+static int give_link(const char *base, const char *link, const char *requires_python,
+	bool is_yanked, page_fn fn, void *user)
 {
 	auto_buf struct buf name = BUF_INIT(512);
 	auto_free char *url = page_join(base, link);
@@ -112,8 +112,8 @@ static void unescape(const char *p, size_t n, struct buf *ret)
 	static const struct {
 		const char *name;
 		char c;
-	} entities[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&#39;", '\''},
-		{"&#62;", '>'}, {"&#60;", '<'}};
+	} entities[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'},
+		{"&#39;", '\''}, {"&#62;", '>'}, {"&#60;", '<'}};
 
 	buf_reset(ret);
 	for (size_t i = 0; i < n; i++) {
@@ -248,8 +248,8 @@ static int read_json(const char *text, size_t len, const char *url, page_fn fn, 
 	return r;
 }
 
-int page_read(const char *text, size_t len, const char *type, const char *url, page_fn fn, void *user,
-	struct cell_error *err)
+int page_read(const char *text, size_t len, const char *type, const char *url, page_fn fn,
+	void *user, struct cell_error *err)
 {
 	if (strstr(type, "json"))
 		return read_json(text, len, url, fn, user, err);

@@ -16,7 +16,7 @@ struct page_file {
 };
 typedef int (*page_fn)(const struct page_file *f, void *user);
 /* type: the content type. url: where the page is, for relative links. */
-int page_read(const char *text, size_t len, const char *type, const char *url, page_fn fn, void *user,
-	struct cell_error *err);
+int page_read(const char *text, size_t len, const char *type, const char *url, page_fn fn,
+	void *user, struct cell_error *err);
 /* A link as it stands on a page, made absolute; the caller's. NULL: no memory, or no http(s) link. */
 char *page_join(const char *base, const char *link);

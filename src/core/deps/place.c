@@ -56,7 +56,8 @@ int deps_place_of(const struct cell *c, struct deps_place *ret, struct cell_erro
 	if (!ret->dir || !ret->at)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_ENOTSUP, 0,
-				"cell '%s' has no environment for packages: none was asked for when it "
+				"cell '%s' has no environment for packages: none was asked for "
+				"when it "
 				"was made",
 				c->name),
 			"make it with --deps, or with deps or allow_runtime_deps in its "
@@ -75,8 +76,9 @@ static int set_record(struct cell *c, const struct cell_spec *spec, const char *
 	bool is_mounted)
 {
 	const struct cell_spec_deps *d = &spec->deps;
-	json_t *o = json_pack("{s:s, s:s, s:b, s:b, s:b}", "dir", dir, "at", at, "mounted", is_mounted,
-		"kept", d->venv_dir != NULL, "forbidden", d->runtime == CELL_RUNTIME_DEPS_FORBIDDEN);
+	json_t *o = json_pack("{s:s, s:s, s:b, s:b, s:b}", "dir", dir, "at", at, "mounted",
+		is_mounted, "kept", d->venv_dir != NULL, "forbidden",
+		d->runtime == CELL_RUNTIME_DEPS_FORBIDDEN);
 	int r = o ? 0 : -1;
 
 	if (r == 0 && d->python_version)
@@ -108,7 +110,9 @@ static int open_kept(const char *path, char **ret, struct cell_error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return cell_fail_errno(err, errno, "venv_dir '%.200s'", path);
 	if (st.st_uid != geteuid())
-		return cell_error_hint(err, cell_fail(err, CELL_EDENIED, 0, "venv_dir '%.200s' is another user's", path),
+		return cell_error_hint(err,
+			cell_fail(err, CELL_EDENIED, 0, "venv_dir '%.200s' is another user's",
+				path),
 			"give a directory of your own");
 	if (faccessat(fd, "current", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
@@ -119,7 +123,9 @@ static int open_kept(const char *path, char **ret, struct cell_error *err)
 			strcmp(e->d_name, ".lock") != 0 && strncmp(e->d_name, "gen-", 4) != 0)
 			return cell_error_hint(err,
 				cell_fail(err, CELL_EEXISTS, 0,
-					"venv_dir '%.200s' has files in it and is no environment of ours", path),
+					"venv_dir '%.200s' has files in it and is no environment "
+					"of ours",
+					path),
 				"give an empty directory, or one that is not there yet");
 	return 0;
 }
@@ -160,7 +166,8 @@ static int add_mount(struct deps_mounts *m, char *source, char *target)
 	}
 	m->owned[m->n_owned++] = source;
 	m->owned[m->n_owned++] = target;
-	m->list[m->n++] = (struct cell_mount){.source = source, .target = target, .is_read_only = true};
+	m->list[m->n++] =
+		(struct cell_mount){.source = source, .target = target, .is_read_only = true};
 	return 0;
 }
 
@@ -219,13 +226,16 @@ int deps_place_make(struct cell *c, struct cell_spec *spec, struct deps_mounts *
 		return 0;
 	bool is_mounted = c->caps & CELL_CAP_BIT(CELL_CAP_MOUNTS);
 	if (!is_mounted && (c->caps & CELL_CAP_BIT(CELL_CAP_HIDE_FILES)))
-		return cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_MOUNTS), "give the cell packages", err);
-	int r = spec->deps.venv_dir ? open_kept(spec->deps.venv_dir, &dir, err) : open_own(c, &dir, err);
+		return cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_MOUNTS),
+			"give the cell packages", err);
+	int r = spec->deps.venv_dir ? open_kept(spec->deps.venv_dir, &dir, err)
+				    : open_own(c, &dir, err);
 	if (r == 0 && set_record(c, spec, dir, is_mounted ? DEPS_MOUNT_AT : dir, is_mounted) < 0)
 		r = cell_fail(err, CELL_EINVAL, 0, "packages: a path or a text is no UTF-8");
 	if (r == 0 && spec->deps.runtime == CELL_RUNTIME_DEPS_FORBIDDEN) {
 		auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = fd < 0 ? cell_fail_errno(err, errno, "open '%.200s'", dir) : refuse_make(fd, err);
+		r = fd < 0 ? cell_fail_errno(err, errno, "open '%.200s'", dir)
+			   : refuse_make(fd, err);
 	}
 	if (r == 0 && is_mounted)
 		r = make_mounts(spec, dir, m, err);
@@ -289,7 +299,8 @@ static int set_variables(struct cell *c, const struct deps_place *p)
 
 	if (p->is_forbidden) {
 		r = set_variable(c, "PATH", "%s/current/bin:%s", p->at, variable(c, "PATH"));
-		r |= set_variable(c, "PYTHONPATH", "%s/" REFUSE_DIR "%s%s", p->at, *old ? ":" : "", old);
+		r |= set_variable(c, "PYTHONPATH", "%s/" REFUSE_DIR "%s%s", p->at, *old ? ":" : "",
+			old);
 		r |= set_variable(c, "PYTHONNOUSERSITE", "1");
 	} else if (p->is_mounted) {
 		r = set_variable(c, "PATH", "%s/current/bin:%s%s", p->at,

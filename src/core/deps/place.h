@@ -20,10 +20,10 @@ struct cell;
 #define DEPS_MOUNT_AT "/opt/cell/env"
 
 struct deps_place {
-	const char *dir; /* on the host */
-	const char *at;	 /* in the cell */
-	bool is_mounted; /* the cell sees it through a read-only mount */
-	bool is_kept;	 /* venv_dir: it outlives the cell */
+	const char *dir;   /* on the host */
+	const char *at;	   /* in the cell */
+	bool is_mounted;   /* the cell sees it through a read-only mount */
+	bool is_kept;	   /* venv_dir: it outlives the cell */
 	bool is_forbidden; /* allow_runtime_deps: false */
 	const char *python_version, *index, *npm_registry; /* NULL: not given */
 	char **find_links;				   /* NULL-terminated */

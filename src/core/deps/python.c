@@ -66,8 +66,9 @@ static int run(struct cell *c, const char *path, char *ret, size_t size, struct 
 	int r = cell_run(c, &o, NULL, 0, &result, err);
 
 	if (r == 0 && (result.exit.exit_code || result.out_len >= size)) {
-		r = cell_fail(err, CELL_EBACKEND, 0, "'%.200s' of the cell does not work: exit code %d: %.120s",
-			path, result.exit.exit_code, result.err ? result.err : "");
+		r = cell_fail(err, CELL_EBACKEND, 0,
+			"'%.200s' of the cell does not work: exit code %d: %.120s", path,
+			result.exit.exit_code, result.err ? result.err : "");
 	} else if (r == 0) {
 		memcpy(ret, result.out, result.out_len);
 		ret[result.out_len] = '\0';
@@ -82,8 +83,8 @@ static int fail_missing(struct cell *c, const char *version, struct cell_error *
 	struct cell_error ignored;
 
 	(void)list_all(c, &all, &ignored);
-	int r = version ? cell_fail(err, CELL_ENOTFOUND, 0, "python_version: there is no Python %.32s in this cell",
-				  version)
+	int r = version ? cell_fail(err, CELL_ENOTFOUND, 0,
+				  "python_version: there is no Python %.32s in this cell", version)
 			: cell_fail(err, CELL_ENOTFOUND, 0, "there is no python3 in this cell");
 	if (all.len)
 		return cell_error_hint(err, r, "it has %s", buf_str(&all));
@@ -129,7 +130,8 @@ static int find_version(struct cell *c, const char *version, json_t *state, stru
 
 	if (!is_version(version))
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "python_version: '%.32s' is no version", version),
+			cell_fail(err, CELL_EINVAL, 0, "python_version: '%.32s' is no version",
+				version),
 			"write 3, 3.11 or 3.11.2");
 	size_t n = dot ? (size_t)(dot - version) + 1 + strcspn(dot + 1, ".") : strlen(version);
 	for (int k = 0; r == 0 && k < 2; k++) {
@@ -176,7 +178,8 @@ int python_describe(struct cell *c, json_t *state, struct interpreter *ret, stru
 	if (r < 0)
 		return r;
 	if (!interpreter_parse(text, ret))
-		return cell_fail(err, CELL_EPROTOCOL, 0, "'%.200s' of the cell does not say what it is", path);
+		return cell_fail(err, CELL_EPROTOCOL, 0,
+			"'%.200s' of the cell does not say what it is", path);
 	r = note(state, "describe", text, err);
 	return r < 0 ? r : note(state, "version", ret->version, err);
 }

@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/fdcopy.h"
 
-#define REASON                                                                                      \
-	"this cell may not install packages: its configuration says allow_runtime_deps: false. "    \
+#define REASON                                                                                   \
+	"this cell may not install packages: its configuration says allow_runtime_deps: false. " \
 	"Its owner can list them under deps.preinstalled."
 
 /* What is there may be asked for; anything else is refused. */
@@ -75,15 +75,17 @@ static const struct {
 	{REFUSE_DIR "/npm/bin/npx-cli.js", npm_cli},
 };
 
-static const char *const directories[] = {REFUSE_DIR, REFUSE_DIR "/pip", REFUSE_DIR "/pip/_internal",
-	REFUSE_DIR "/pip/_internal/cli", REFUSE_DIR "/ensurepip", REFUSE_DIR "/npm",
-	REFUSE_DIR "/npm/bin"};
+static const char *const directories[] = {REFUSE_DIR, REFUSE_DIR "/pip",
+	REFUSE_DIR "/pip/_internal", REFUSE_DIR "/pip/_internal/cli", REFUSE_DIR "/ensurepip",
+	REFUSE_DIR "/npm", REFUSE_DIR "/npm/bin"};
 
-static int write_file(int at, const char *path, const char *text, mode_t mode, struct cell_error *err)
+static int write_file(int at, const char *path, const char *text, mode_t mode,
+	struct cell_error *err)
 {
 	/* never into a file that is there: it may be a link to one of the cache's */
 	(void)unlinkat(at, path, 0);
-	auto_fd int fd = openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	auto_fd int fd =
+		openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 
 	if (r == 0 && fchmod(fd, mode) < 0)
@@ -108,15 +110,17 @@ int refuse_make(int env_fd, struct cell_error *err)
 int refuse_programs(int bin_fd, struct cell_error *err)
 {
 	static const char *const python[] = {"pip", "pip3", NULL};
-	static const char *const others[] = {"easy_install", "pipx", "uv", "uvx", "conda", "mamba", "poetry",
-		"npm", "npx", "yarn", "pnpm", "bun", "corepack", NULL};
+	static const char *const others[] = {"easy_install", "pipx", "uv", "uvx", "conda", "mamba",
+		"poetry", "npm", "npx", "yarn", "pnpm", "bun", "corepack", NULL};
 	char text[1024];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && python[i]; i++)
-		r = write_file(bin_fd, python[i], "#!/bin/sh\nexec python3 -m pip \"$@\"\n", 0755, err);
+		r = write_file(bin_fd, python[i], "#!/bin/sh\nexec python3 -m pip \"$@\"\n", 0755,
+			err);
 	for (size_t i = 0; r == 0 && others[i]; i++) {
-		(void)snprintf(text, sizeof text, "#!/bin/sh\necho '%s: %s' >&2\nexit 1\n", others[i], REASON);
+		(void)snprintf(text, sizeof text, "#!/bin/sh\necho '%s: %s' >&2\nexit 1\n",
+			others[i], REASON);
 		r = write_file(bin_fd, others[i], text, 0755, err);
 	}
 	return r;

@@ -12,9 +12,11 @@
 
 #define LINE_MAX_BYTES (256u * 1024)
 
-static int bad(struct cell_error *err, unsigned line, const char *text, const char *why, const char *hint)
+static int bad(struct cell_error *err, unsigned line, const char *text, const char *why,
+	const char *hint)
 {
-	int r = cell_fail(err, CELL_EINVAL, 0, "requirements, line %u: '%.160s': %s", line, text, why);
+	int r = cell_fail(err, CELL_EINVAL, 0, "requirements, line %u: '%.160s': %s", line, text,
+		why);
 
 	return cell_error_hint(err, r, "%s", hint);
 }
@@ -73,9 +75,11 @@ static int take_line(char *s, unsigned line, json_t *requirements, json_t **hash
 			"configuration");
 	if (!strncmp(s, "git+", 4) || strstr(s, "://"))
 		return bad(err, line, s, "packages by URL are not taken",
-			"put the wheel into a directory of deps.find_links, or add the file itself");
+			"put the wheel into a directory of deps.find_links, or add the file "
+			"itself");
 	if (*s == '.' || *s == '/' || (strlen(s) > 4 && !strcmp(s + strlen(s) - 4, ".whl")))
-		return bad(err, line, s, "files are not taken from a list", "name the file itself: cell deps add CELL FILE.whl");
+		return bad(err, line, s, "files are not taken from a list",
+			"name the file itself: cell deps add CELL FILE.whl");
 	for (char *p = strstr(s, " --"); p; p = options ? NULL : strstr(p + 1, " --"))
 		options = p;
 	if (options)
@@ -91,12 +95,13 @@ static int take_line(char *s, unsigned line, json_t *requirements, json_t **hash
 		char *next = options + n + (options[n] != '\0');
 		options[n] = '\0';
 		if (strncmp(options, "--hash=sha256:", 14) != 0)
-			return bad(err, line, options, "only --hash=sha256:... may follow a requirement",
-				"leave it out");
+			return bad(err, line, options,
+				"only --hash=sha256:... may follow a requirement", "leave it out");
 		for (char *h = options + 14; *h; h++)
 			*h = (char)tolower((unsigned char)*h);
 		if (!digest_is_hex(options + 14))
-			return bad(err, line, options, "this is no SHA-256", "it has 64 hex digits");
+			return bad(err, line, options, "this is no SHA-256",
+				"it has 64 hex digits");
 		if (add_hash(hashes, q.name, options + 14) < 0)
 			return cell_fail_errno(err, ENOMEM, "read the requirements");
 		options = next;
@@ -122,8 +127,10 @@ int reqfile_read(const char *text, json_t *requirements, json_t **hashes, struct
 		while (keep && (start[keep - 1] == '\r' || start[keep - 1] == ' '))
 			keep--;
 		bool goes_on = keep && start[keep - 1] == '\\';
-		if (buf_add(&line, start, keep - goes_on) < 0 || (goes_on && buf_addc(&line, ' ') < 0))
-			return cell_fail(err, CELL_ELIMIT, 0, "requirements, line %u: it is too long", first);
+		if (buf_add(&line, start, keep - goes_on) < 0 ||
+			(goes_on && buf_addc(&line, ' ') < 0))
+			return cell_fail(err, CELL_ELIMIT, 0,
+				"requirements, line %u: it is too long", first);
 		if (goes_on && *text)
 			continue;
 		r = line.len ? take_line((char *)line.data, first, requirements, hashes, err) : 0;
@@ -137,8 +144,12 @@ int reqfile_read(const char *text, json_t *requirements, json_t **hashes, struct
 			(void)requirement_parse(s, &q, NULL);
 			if (!json_object_get(*hashes, q.name))
 				return cell_error_hint(err,
-					cell_fail(err, CELL_EINVAL, 0, "requirements: '%.160s' has no hash, but others have", s),
-					"give every package one: `cell deps lock` makes such a list");
+					cell_fail(err, CELL_EINVAL, 0,
+						"requirements: '%.160s' has no hash, but others "
+						"have",
+						s),
+					"give every package one: `cell deps lock` makes such a "
+					"list");
 		}
 	return r;
 }

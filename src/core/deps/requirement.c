@@ -80,7 +80,8 @@ static int take_extras(const char **p, struct requirement *ret, const char *text
 		char extra[REQUIREMENT_NAME_MAX];
 		if (!package_normalize(*p, len, extra))
 			return bad(err, text, "an extra has no proper name");
-		int k = snprintf(ret->extras + n, sizeof ret->extras - n, "%s%s", n ? "," : "", extra);
+		int k = snprintf(ret->extras + n, sizeof ret->extras - n, "%s%s", n ? "," : "",
+			extra);
 		if (k < 0 || (size_t)k >= sizeof ret->extras - n)
 			return bad(err, text, "it has too many extras");
 		n += (size_t)k;
@@ -108,7 +109,8 @@ int requirement_parse(const char *text, struct requirement *ret, struct cell_err
 	while (len && p[len - 1] == '.') /* never part of a name */
 		len--;
 	if (!package_normalize(p, len, ret->name))
-		return cell_error_hint(err, bad(err, text, "it does not begin with the name of a package"),
+		return cell_error_hint(err,
+			bad(err, text, "it does not begin with the name of a package"),
 			"write name, name==1.2, name[extra]>=1.0, or the path of a .whl file");
 	p = skip(p + len);
 	r = take_extras(&p, ret, text, err);
@@ -116,7 +118,8 @@ int requirement_parse(const char *text, struct requirement *ret, struct cell_err
 		return r;
 	if (*p == '@')
 		return cell_error_hint(err, bad(err, text, "packages by URL are not taken"),
-			"put the wheel into a directory of deps.find_links, or add the file itself");
+			"put the wheel into a directory of deps.find_links, or add the file "
+			"itself");
 	const char *end = strchrnul(p, ';');
 	len = (size_t)(end - p);
 	if (*p == '(') {
@@ -187,7 +190,8 @@ static int take_variable(struct reader *r, struct value *ret)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		if (strlen(table[i].name) != n || strncmp(table[i].name, r->p, n) != 0)
 			continue;
-		(void)snprintf(ret->text, sizeof ret->text, "%s", table[i].value ? table[i].value : "");
+		(void)snprintf(ret->text, sizeof ret->text, "%s",
+			table[i].value ? table[i].value : "");
 		ret->is_version = table[i].is_version;
 		ret->is_extra = !strcmp(table[i].name, "extra");
 		r->p = skip(r->p + n);
@@ -240,7 +244,8 @@ static int take_op(struct reader *r, char ret[8])
 static bool compare_extra(const struct reader *r, const char *name, const char *op)
 {
 	char normal[REQUIREMENT_NAME_MAX];
-	bool is_there = package_normalize(name, strlen(name), normal) && is_in_list(r->extras, normal);
+	bool is_there =
+		package_normalize(name, strlen(name), normal) && is_in_list(r->extras, normal);
 
 	return !strcmp(op, "!=") ? !is_there : is_there;
 }
@@ -259,7 +264,8 @@ static int compare(struct reader *r, const struct value *a, const char *op, cons
 		return 0;
 	}
 	if (a->is_version || b->is_version) {
-		static const char *const turned[][2] = {{"<", ">"}, {">", "<"}, {"<=", ">="}, {">=", "<="}};
+		static const char *const turned[][2] = {
+			{"<", ">"}, {">", "<"}, {"<=", ">="}, {">=", "<="}};
 		const char *version = a->is_version ? a->text : b->text;
 
 		for (size_t i = 0; !a->is_version && i < 4; i++)
@@ -356,8 +362,11 @@ static int either(struct reader *r, bool *ret)
 int marker_holds(const char *marker, const struct marker_env *env, const char *extras, bool *ret,
 	struct cell_error *err)
 {
-	struct reader r = {
-		.p = skip(marker), .all = marker, .env = env, .extras = extras ? extras : "", .err = err};
+	struct reader r = {.p = skip(marker),
+		.all = marker,
+		.env = env,
+		.extras = extras ? extras : "",
+		.err = err};
 
 	*ret = true;
 	if (!*r.p)

@@ -29,9 +29,9 @@ struct work {
 	const struct resolve_args *args;
 	struct marker_env env;
 	struct resolution *picks;
-	struct wishes queue;  /* of this round */
+	struct wishes queue;   /* of this round */
 	struct wishes learned; /* of earlier rounds */
-	json_t *banned;	      /* {"name version": why} */
+	json_t *banned;	       /* {"name version": why} */
 	struct cell_error *err;
 };
 
@@ -50,7 +50,8 @@ void resolution_done(struct resolution *r)
 	*r = (struct resolution){0};
 }
 
-static int add_wish(struct work *w, struct wishes *to, const struct requirement *q, const char *from)
+static int add_wish(struct work *w, struct wishes *to, const struct requirement *q,
+	const char *from)
 {
 	if (to->n == QUEUE_MAX)
 		return cell_fail(w->err, CELL_ELIMIT, 0, "the packages need too many others");
@@ -138,8 +139,8 @@ static bool is_possible(const struct work *w, const struct candidate *c)
 	char key[300];
 
 	return !json_object_get(w->banned, ban_key(c->wheel.name, c->wheel.version, key)) &&
-	       (!*c->requires_python ||
-		       specifiers_allow(c->requires_python, w->args->source->interpreter->version)) &&
+	       (!*c->requires_python || specifiers_allow(c->requires_python,
+						w->args->source->interpreter->version)) &&
 	       is_wanted(w, c->wheel.name, c->wheel.version) &&
 	       is_hash_allowed(w, c->wheel.name, c->hash);
 }
@@ -203,7 +204,8 @@ static int fail_none(struct work *w, const struct candidates *all, const char *f
 			"build a wheel of it (pip wheel %s) and add that file", all->name);
 	}
 	if (!all->n) {
-		int r = cell_fail(w->err, CELL_ENOTFOUND, 0, "there is no package '%s'%s", all->name, by);
+		int r = cell_fail(w->err, CELL_ENOTFOUND, 0, "there is no package '%s'%s",
+			all->name, by);
 		if (!s->index && !(s->find_links && *s->find_links))
 			return cell_error_hint(w->err, r,
 				"no place to look in is configured: set deps.index or "
@@ -222,7 +224,8 @@ static int fail_none(struct work *w, const struct candidates *all, const char *f
 	qsort(all->list, all->n, sizeof *all->list, by_version);
 	for (size_t i = 0, shown = 0; i < all->n && shown < 6; i++)
 		if (!i || version_compare(&all->list[i].version, &all->list[i - 1].version) != 0) {
-			(void)buf_addf(&there, "%s%s", there.len ? ", " : "", all->list[i].wheel.version);
+			(void)buf_addf(&there, "%s%s", there.len ? ", " : "",
+				all->list[i].wheel.version);
 			shown++;
 		}
 	if (w->args->hashes && !asked.len)
@@ -265,17 +268,20 @@ static int check_tree(struct work *w, const struct pick *p, struct candidate *c)
 	char key[300];
 
 	if (!name || strcmp(name, p->name) != 0)
-		return cell_fail(w->err, CELL_EINVAL, 0, "'%.200s' is of another package", p->filename);
+		return cell_fail(w->err, CELL_EINVAL, 0, "'%.200s' is of another package",
+			p->filename);
 	if (!is_hash_allowed(w, p->name, p->tree.hash)) {
 		int r = cell_fail(w->err, CELL_EDENIED, 0,
-			"'%.160s' has a hash that is not in the list: %s", p->filename, p->tree.hash);
+			"'%.160s' has a hash that is not in the list: %s", p->filename,
+			p->tree.hash);
 		return cell_error_hint(w->err, r,
 			"the file is another than the one that was locked; nothing was installed");
 	}
 	if (needs && *needs && !specifiers_allow(needs, w->args->source->interpreter->version)) {
 		if (c && c->is_given)
-			return cell_fail(w->err, CELL_EINVAL, 0, "'%.160s' needs Python %.60s, and this is %s",
-				p->filename, needs, w->args->source->interpreter->version);
+			return cell_fail(w->err, CELL_EINVAL, 0,
+				"'%.160s' needs Python %.60s, and this is %s", p->filename, needs,
+				w->args->source->interpreter->version);
 		(void)json_object_set_new(w->banned, ban_key(p->name, p->version, key),
 			json_string("python"));
 		return AGAIN;
@@ -289,10 +295,11 @@ static int choose(struct work *w, const struct wish *x, struct pick *ret)
 	struct candidate *c = NULL;
 
 	if (w->args->hashes && !json_object_get(w->args->hashes, x->q.name)) {
-		int r = cell_fail(w->err, CELL_EDENIED, 0, "'%s'%s%s has no hash in the list", x->q.name,
-			*x->from ? ", needed by " : "", x->from);
+		int r = cell_fail(w->err, CELL_EDENIED, 0, "'%s'%s%s has no hash in the list",
+			x->q.name, *x->from ? ", needed by " : "", x->from);
 		return cell_error_hint(w->err, r,
-			"with a hash for one package every package must have one: make the list with "
+			"with a hash for one package every package must have one: make the list "
+			"with "
 			"`cell deps lock`");
 	}
 	(void)snprintf(ret->name, sizeof ret->name, "%s", x->q.name);
@@ -347,7 +354,8 @@ static int extend(struct work *w, struct pick *p, const char *extras)
 		(void)snprintf(word, sizeof word, "%.*s", (int)n, e);
 		if (!is_in_list(p->extras, word)) {
 			if (have + n + 2 > sizeof p->extras)
-				return cell_fail(w->err, CELL_ELIMIT, 0, "'%s' has too many extras", p->name);
+				return cell_fail(w->err, CELL_ELIMIT, 0, "'%s' has too many extras",
+					p->name);
 			(void)snprintf(p->extras + have, sizeof p->extras - have, "%s%s",
 				have ? "," : "", word);
 			is_new = true;
@@ -369,7 +377,8 @@ static int take_wish(struct work *w, size_t at)
 	if (!p) {
 		struct pick found = {.tree = DEPS_TREE_INIT};
 		if (w->picks->n == PACKAGES_MAX)
-			return cell_fail(w->err, CELL_ELIMIT, 0, "more than %d packages", PACKAGES_MAX);
+			return cell_fail(w->err, CELL_ELIMIT, 0, "more than %d packages",
+				PACKAGES_MAX);
 		int r = choose(w, &x, &found);
 		if (r == 0 && w->picks->n == w->picks->max) {
 			size_t max = w->picks->max ? w->picks->max * 2 : 16;

@@ -12,10 +12,10 @@
 #include "core/deps/page.h"
 #include "core/deps/wheel.h"
 
-#define PAGE_MAX	(64u << 20)
-#define CANDIDATES_MAX	100000
-#define CHUNK		(256u * 1024)
-#define SIMPLE_ACCEPT	"application/vnd.pypi.simple.v1+json, text/html;q=0.5"
+#define PAGE_MAX       (64u << 20)
+#define CANDIDATES_MAX 100000
+#define CHUNK	       (256u * 1024)
+#define SIMPLE_ACCEPT  "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 static cell_deps_fetch_fn fetch;
 
@@ -35,9 +35,11 @@ int source_fetch(const char *url, const char *accept, cell_data_fn sink, void *u
 	type[0] = '\0';
 	if (fetch)
 		return fetch(url, accept, sink, user, type, err);
-	int r = cell_fail(err, CELL_ENOTSUP, 0, "read '%.200s': this program opens no connections", url);
+	int r = cell_fail(err, CELL_ENOTSUP, 0, "read '%.200s': this program opens no connections",
+		url);
 	return cell_error_hint(err, r,
-		"use a directory as deps.index or in deps.find_links, or call cell_deps_set_fetch()");
+		"use a directory as deps.index or in deps.find_links, or call "
+		"cell_deps_set_fetch()");
 }
 
 int source_stopped(struct cell_error *err)
@@ -49,7 +51,8 @@ int source_stopped(struct cell_error *err)
 int source_tell(const struct source *s, enum cell_deps_step step, const char *name, uint64_t bytes,
 	uint64_t total)
 {
-	const struct cell_deps_progress p = {.step = step, .name = name, .bytes = bytes, .total = total};
+	const struct cell_deps_progress p = {
+		.step = step, .name = name, .bytes = bytes, .total = total};
 
 	return s->progress ? s->progress(&p, s->user) : 0;
 }
@@ -106,7 +109,8 @@ static bool is_source_archive(const char *filename)
 }
 
 /* One file that somebody says is of this package. */
-static int consider(struct source *s, struct candidates *c, const struct page_file *f, bool is_remote)
+static int consider(struct source *s, struct candidates *c, const struct page_file *f,
+	bool is_remote)
 {
 	struct candidate k = {.is_remote = is_remote, .is_yanked = f->is_yanked};
 
@@ -156,7 +160,8 @@ static int look_in_directory(struct source *s, struct candidates *c, const char 
 	if (!d && !must_be && errno == ENOENT)
 		return 0;
 	if (!d)
-		return cell_error_hint(err, cell_fail_errno(err, errno, "look for packages in '%.200s'", path),
+		return cell_error_hint(err,
+			cell_fail_errno(err, errno, "look for packages in '%.200s'", path),
 			"deps.find_links names directories with wheels");
 	for (struct dirent *e; r == 0 && (e = readdir(d));) {
 		int n = snprintf(full, sizeof full, "%s/%s", path, e->d_name);
@@ -251,13 +256,15 @@ int source_give(struct source *s, const char *filename, const char *hash, struct
 
 	if (!wheel_name_parse(filename, &w))
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel", filename),
+			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel",
+				filename),
 			"a wheel is called NAME-VERSION-PYTHON-ABI-PLATFORM.whl");
 	struct candidates *c = known(s, w.name);
 	if (!c && !(c = remember(s, w.name)))
 		return cell_fail_errno(err, ENOMEM, "take '%.200s'", filename);
 	if (c->n)
-		return cell_fail(err, CELL_EINVAL, 0, "two files of the package '%s' are given", w.name);
+		return cell_fail(err, CELL_EINVAL, 0, "two files of the package '%s' are given",
+			w.name);
 	int r = consider(s, c,
 		&(struct page_file){
 			.filename = filename, .url = filename, .hash = hash, .requires_python = ""},
@@ -266,8 +273,9 @@ int source_give(struct source *s, const char *filename, const char *hash, struct
 		return cell_fail_errno(err, -r, "take '%.200s'", filename);
 	if (!c->n)
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not for this interpreter: Python %s on %s",
-				filename, s->interpreter->short_version, s->interpreter->machine),
+			cell_fail(err, CELL_EINVAL, 0,
+				"'%.200s' is not for this interpreter: Python %s on %s", filename,
+				s->interpreter->short_version, s->interpreter->machine),
 			"its name says which ones it is for");
 	c->list[0].is_given = true;
 	*ret = c;
@@ -341,7 +349,8 @@ int source_get(struct source *s, struct candidate *c, struct deps_tree *ret, str
 	if (r < 0 || (*c->hash && deps_cache_find(s->cache, c->hash, ret)))
 		return r;
 	if (c->is_given)
-		return cell_fail(err, CELL_EINTERNAL, 0, "'%.200s' was given and is gone", c->filename);
+		return cell_fail(err, CELL_EINTERNAL, 0, "'%.200s' was given and is gone",
+			c->filename);
 	r = deps_intake_begin(&f.intake, s->cache, err);
 	if (r == 0 && !c->is_remote)
 		r = copy_file(fd, &f, err);

@@ -35,8 +35,8 @@ struct candidates {
 
 struct source {
 	const struct deps_cache *cache;
-	const char *index;		/* NULL: none */
-	const char *const *find_links;	/* NULL: none */
+	const char *index;	       /* NULL: none */
+	const char *const *find_links; /* NULL: none */
 	const struct interpreter *interpreter;
 	cell_deps_progress_fn progress; /* may be NULL */
 	void *user;
@@ -45,12 +45,14 @@ struct source {
 
 void source_done(struct source *s);
 /* The files of a package; asks each place once. */
-int source_find(struct source *s, const char *name, struct candidates **ret, struct cell_error *err);
+int source_find(struct source *s, const char *name, struct candidates **ret,
+	struct cell_error *err);
 /* A file that the user gave: the only candidate of its package from now on. fd is read, not kept; hash is its tree's. */
-int source_give(struct source *s, const char *filename, const char *hash,
-	struct candidates **ret, struct cell_error *err);
+int source_give(struct source *s, const char *filename, const char *hash, struct candidates **ret,
+	struct cell_error *err);
 /* Its tree, fetched and unpacked where it is not there yet. hash: one that it must have, or NULL. */
-int source_get(struct source *s, struct candidate *c, struct deps_tree *ret, struct cell_error *err);
+int source_get(struct source *s, struct candidate *c, struct deps_tree *ret,
+	struct cell_error *err);
 /* Tell the user; non-zero stops. */
 int source_tell(const struct source *s, enum cell_deps_step step, const char *name, uint64_t bytes,
 	uint64_t total);

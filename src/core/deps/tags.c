@@ -26,7 +26,8 @@ const char interpreter_script[] =
 	"if v[3] != 'final':\n"
 	"    full += {'alpha': 'a', 'beta': 'b'}.get(v[3], 'rc') + str(v[4])\n"
 	"for k, x in (('version', full), ('implementation', i.name), ('machine', u.machine),\n"
-	"             ('libc', libc), ('release', u.release), ('bits', '64' if sys.maxsize > 2**32 else '32'),\n"
+	"             ('libc', libc), ('release', u.release), ('bits', '64' if sys.maxsize > 2**32 "
+	"else '32'),\n"
 	"             ('path', os.path.realpath(sys.executable))):\n"
 	"    print('%s=%s' % (k, x))\n";
 
@@ -70,7 +71,8 @@ bool interpreter_parse(const char *text, struct interpreter *ret)
 	ret->is_32bit = !strcmp(bits, "32");
 	ret->major = (unsigned)v.release[0];
 	ret->minor = (unsigned)v.release[1];
-	(void)snprintf(ret->short_version, sizeof ret->short_version, "%u.%u", ret->major, ret->minor);
+	(void)snprintf(ret->short_version, sizeof ret->short_version, "%u.%u", ret->major,
+		ret->minor);
 	char *space = strchr(libc, ' ');
 	if (space) {
 		char *end;
@@ -89,7 +91,8 @@ void interpreter_markers(const struct interpreter *i, struct marker_env *ret)
 		.python_full_version = i->version,
 		.implementation_name = i->implementation,
 		.implementation_version = i->version,
-		.platform_python_implementation = !strcmp(i->implementation, "pypy") ? "PyPy" : "CPython",
+		.platform_python_implementation =
+			!strcmp(i->implementation, "pypy") ? "PyPy" : "CPython",
 		.os_name = "posix",
 		.sys_platform = "linux",
 		.platform_system = "Linux",

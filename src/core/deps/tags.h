@@ -10,9 +10,9 @@
 #include "core/deps/requirement.h"
 
 struct interpreter {
-	char path[512];		/* in the cell */
-	char version[32];	/* "3.11.2" */
-	char short_version[16]; /* "3.11" */
+	char path[512];		 /* in the cell */
+	char version[32];	 /* "3.11.2" */
+	char short_version[16];	 /* "3.11" */
 	char implementation[32]; /* "cpython" */
 	char machine[32];	 /* "x86_64" */
 	char libc[16];		 /* "glibc", "musl" or "" */

@@ -84,7 +84,8 @@ static bool take_local(const char **p, struct version *v)
 
 bool version_parse(const char *text, struct version *ret)
 {
-	static const char *const pres[] = {"alpha", "a", "beta", "b", "preview", "pre", "rc", "c", NULL};
+	static const char *const pres[] = {
+		"alpha", "a", "beta", "b", "preview", "pre", "rc", "c", NULL};
 	static const char *const posts[] = {"post", "rev", "r", NULL};
 	static const char *const devs[] = {"dev", NULL};
 	char lower[VERSION_TEXT_MAX];
@@ -115,7 +116,8 @@ bool version_parse(const char *text, struct version *ret)
 	ret->release[ret->n_release++] = first;
 	while (*p == '.' && isdigit((unsigned char)p[1])) {
 		p++;
-		if (ret->n_release == VERSION_PARTS_MAX || !number(&p, &ret->release[ret->n_release]))
+		if (ret->n_release == VERSION_PARTS_MAX ||
+			!number(&p, &ret->release[ret->n_release]))
 			return false;
 		ret->n_release++;
 	}
@@ -174,7 +176,8 @@ static int compare_local(const char *a, const char *b)
 {
 	while (*a && *b) {
 		size_t n = strcspn(a, "."), m = strcspn(b, ".");
-		bool is_number = strspn(a, "0123456789") == n, is_other = strspn(b, "0123456789") == m;
+		bool is_number = strspn(a, "0123456789") == n,
+		     is_other = strspn(b, "0123456789") == m;
 		int c;
 
 		if (is_number != is_other)

@@ -78,7 +78,8 @@ static int find_info(struct wheel *w, struct cell_error *err)
 	const char *dash = memchr(w->info_dir, '-', stem);
 	if (!dash || !package_normalize(w->info_dir, (size_t)(dash - w->info_dir), normal) ||
 		strcmp(normal, w->name.name) != 0)
-		return refuse(err, "its .dist-info directory is of another package than its file name");
+		return refuse(err,
+			"its .dist-info directory is of another package than its file name");
 	(void)snprintf(w->data_dir, sizeof w->data_dir, "%.*s.data/", (int)stem, w->info_dir);
 	return 0;
 }
@@ -136,15 +137,18 @@ static bool is_end_of_headers(const char *p)
 	return !*p || *p == '\n' || (*p == '\r' && p[1] == '\n');
 }
 
-static int check_identity(struct wheel *w, const char *key, const char *value, struct cell_error *err)
+static int check_identity(struct wheel *w, const char *key, const char *value,
+	struct cell_error *err)
 {
 	char normal[REQUIREMENT_NAME_MAX];
 	struct version mine, theirs;
 
 	if (!strcmp(key, "Name"))
-		return package_normalize(value, strlen(value), normal) && !strcmp(normal, w->name.name)
+		return package_normalize(value, strlen(value), normal) &&
+				       !strcmp(normal, w->name.name)
 			       ? 0
-			       : refuse(err, "its METADATA names another package than its file name");
+			       : refuse(err,
+					 "its METADATA names another package than its file name");
 	if (!version_parse(w->name.version, &mine) || !version_parse(value, &theirs) ||
 		version_compare(&mine, &theirs) != 0)
 		return refuse(err, "its METADATA has another version than its file name");
@@ -181,7 +185,8 @@ static int read_metadata(struct wheel *w, struct cell_error *err)
 				r = refuse(err, "it asks for too many other packages");
 			else
 				r = requirement_parse(buf_str(&value), &q, err);
-			if (r == 0 && json_array_append_new(requires, json_string(buf_str(&value))) < 0)
+			if (r == 0 &&
+				json_array_append_new(requires, json_string(buf_str(&value))) < 0)
 				r = refuse(err, "its METADATA is no text");
 		}
 		if (r == 0 && k < 0)
@@ -204,7 +209,8 @@ static int check_format(struct wheel *w, struct cell_error *err)
 		if (header(p, "Wheel-Version", &value) > 0)
 			return !strncmp(buf_str(&value), "1.", 2)
 				       ? 0
-				       : refuse(err, "its format is newer than what is known here (1.x)");
+				       : refuse(err, "its format is newer than what is known here "
+						     "(1.x)");
 	return refuse(err, "it does not say which format it has");
 }
 
@@ -288,7 +294,7 @@ static void to_base64(const char hex[DIGEST_HEX + 1], char ret[B64_SHA256_LEN + 
 
 	for (size_t i = 0; i < DIGEST_HEX; i++) {
 		unsigned d = isdigit((unsigned char)hex[i]) ? (unsigned)(hex[i] - '0')
-							     : (unsigned)(hex[i] - 'a' + 10);
+							    : (unsigned)(hex[i] - 'a' + 10);
 		bits = bits << 4 | d;
 		n_bits += 4;
 		if (n_bits >= 6) {
@@ -351,11 +357,13 @@ static int check_record(struct wheel *w, const char *path, const char hex[DIGEST
 	to_base64(hex, hash);
 	if (!*line->hash)
 		return refuse_file(err, path, "has no hash in RECORD");
-	return strcmp(line->hash, hash) ? refuse_file(err, path, "is not what RECORD says: the hashes differ")
-					: 0;
+	return strcmp(line->hash, hash)
+		       ? refuse_file(err, path, "is not what RECORD says: the hashes differ")
+		       : 0;
 }
 
-static int unpack_file(struct wheel *w, const struct zip_entry *e, int dir_fd, struct cell_error *err)
+static int unpack_file(struct wheel *w, const struct zip_entry *e, int dir_fd,
+	struct cell_error *err)
 {
 	char place[PLACE_MAX], hex[DIGEST_HEX + 1];
 	struct writing out = {.fd = -1};
@@ -364,8 +372,9 @@ static int unpack_file(struct wheel *w, const struct zip_entry *e, int dir_fd, s
 	if (r == 0 && !strncmp(place, "bin/", 4))
 		r = wheel_check_script_name(place + 4, err);
 	if (r == 0 && (r = make_parents(dir_fd, place)) < 0)
-		r = -r == ENOTDIR ? refuse_file(err, e->name, "is in a directory that is also a file")
-				  : cell_fail_errno(err, -r, "unpack '%.200s'", e->name);
+		r = -r == ENOTDIR
+			    ? refuse_file(err, e->name, "is in a directory that is also a file")
+			    : cell_fail_errno(err, -r, "unpack '%.200s'", e->name);
 	if (r < 0)
 		return r;
 	bool is_executable = e->is_executable || !strncmp(place, "bin/", 4);
@@ -402,7 +411,8 @@ static int unpack_all(struct wheel *w, int dir_fd, struct cell_error *err)
 			r = unpack_file(w, &w->zip.entries[i], dir_fd, err);
 	for (size_t i = 0; r == 0 && i < w->n_records; i++)
 		if (!w->records[i].is_seen && !is_signature(w, w->records[i].path))
-			r = refuse_file(err, w->records[i].path, "stands in RECORD but is not there");
+			r = refuse_file(err, w->records[i].path,
+				"stands in RECORD but is not there");
 	return r;
 }
 
@@ -413,17 +423,20 @@ int wheel_check_script_name(const char *name, struct cell_error *err)
 	static const char *const ours[] = {"activate", "python", "pyvenv.cfg", NULL};
 	size_t n = strlen(name);
 
-	if (!n || n > 200 || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					  "0123456789._+-") != n ||
+	if (!n || n > 200 ||
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			     "0123456789._+-") != n ||
 		*name == '.' || *name == '-')
 		return cell_fail(err, CELL_EDENIED, 0,
 			"the wheel is refused: '%.200s' is no name for a script", name);
 	for (size_t i = 0; ours[i]; i++)
 		if (!strncasecmp(name, ours[i], strlen(ours[i])) &&
-			(!name[strlen(ours[i])] || !isalpha((unsigned char)name[strlen(ours[i])])) &&
+			(!name[strlen(ours[i])] ||
+				!isalpha((unsigned char)name[strlen(ours[i])])) &&
 			!strchr(name, '-') && !strchr(name, '_'))
 			return cell_fail(err, CELL_EDENIED, 0,
-				"the wheel is refused: a script '%.200s' would take the interpreter's "
+				"the wheel is refused: a script '%.200s' would take the "
+				"interpreter's "
 				"place",
 				name);
 	return 0;
@@ -491,7 +504,8 @@ static int read_entry_points(struct wheel *w, struct cell_error *err)
 		p[len] = '\0';
 		char *line = trim(p);
 		if (*line == '[')
-			is_wanted = !strcmp(line, "[console_scripts]") || !strcmp(line, "[gui_scripts]");
+			is_wanted = !strcmp(line, "[console_scripts]") ||
+				    !strcmp(line, "[gui_scripts]");
 		else if (is_wanted && *line && *line != '#' && *line != ';')
 			r = take_entry_point(w, line, err);
 	}
@@ -504,7 +518,8 @@ int wheel_unpack(int fd, const char *filename, int dir_fd, json_t **ret, struct 
 
 	if (!wheel_name_parse(filename, &w.name))
 		return cell_error_hint(err,
-			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel", filename),
+			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel",
+				filename),
 			"a wheel is called NAME-VERSION-PYTHON-ABI-PLATFORM.whl");
 	w.files = json_array();
 	w.manifest = json_pack("{s:i, s:s, s:s, s:s, s:[], s:s, s:o, s:[]}", "format", WHEEL_FORMAT,

@@ -45,8 +45,8 @@ int wheel_check_path(const char *path, struct cell_error *err)
 /* Files by which an environment is one are ours alone. */
 static bool is_reserved(const char *place)
 {
-	static const char *const names[] = {"data/pyvenv.cfg", "data/lib", "data/lib64", "data/current",
-		"data/refuse", "data/node_modules", NULL};
+	static const char *const names[] = {"data/pyvenv.cfg", "data/lib", "data/lib64",
+		"data/current", "data/refuse", "data/node_modules", NULL};
 
 	for (size_t i = 0; names[i]; i++)
 		if (!strcmp(place, names[i]))

@@ -138,7 +138,8 @@ static int take_entry(struct zip *z, const uint8_t *p, size_t left, size_t *ret_
 
 static int by_offset(const void *a, const void *b)
 {
-	const struct zip_entry *x = *(struct zip_entry *const *)a, *y = *(struct zip_entry *const *)b;
+	const struct zip_entry *x = *(struct zip_entry *const *)a,
+			       *y = *(struct zip_entry *const *)b;
 
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
@@ -190,7 +191,8 @@ int zip_open(struct zip *z, int fd, struct cell_error *err)
 	if (n == UINT16_MAX || size == UINT32_MAX || z->end == UINT32_MAX)
 		return bad(err, "it needs zip64: more than 65,534 files or 4 GiB");
 	if (n > ZIP_ENTRIES_MAX || size > CENTRAL_MAX)
-		return cell_fail(err, CELL_ELIMIT, 0, "the zip archive is refused: it has too many files");
+		return cell_fail(err, CELL_ELIMIT, 0,
+			"the zip archive is refused: it has too many files");
 	if (z->end + size != end_at)
 		return bad(err, "there are bytes where none belong");
 	auto_free uint8_t *central = malloc(size ? size : 1);
@@ -298,8 +300,8 @@ static int inflate_all(const struct zip *z, const struct zip_entry *e, uint64_t 
 	return r;
 }
 
-static int copy_all(const struct zip *z, const struct zip_entry *e, uint64_t at, struct unpacking *u,
-	struct cell_error *err)
+static int copy_all(const struct zip *z, const struct zip_entry *e, uint64_t at,
+	struct unpacking *u, struct cell_error *err)
 {
 	auto_free uint8_t *in = malloc(CHUNK);
 	int r = 0;
@@ -338,13 +340,14 @@ static int to_buf(const void *p, size_t n, void *user)
 	return buf_add(user, p, n);
 }
 
-int zip_load(const struct zip *z, const struct zip_entry *e, size_t max, char **ret, size_t *ret_len,
-	struct cell_error *err)
+int zip_load(const struct zip *z, const struct zip_entry *e, size_t max, char **ret,
+	size_t *ret_len, struct cell_error *err)
 {
 	auto_buf struct buf b = BUF_INIT(max);
 
 	if (e->size > max)
-		return cell_fail(err, CELL_ELIMIT, 0, "'%.200s' has more than %zu bytes", e->name, max);
+		return cell_fail(err, CELL_ELIMIT, 0, "'%.200s' has more than %zu bytes", e->name,
+			max);
 	int r = zip_read(z, e, to_buf, &b, err);
 	if (r < 0)
 		return r;

@@ -20,14 +20,17 @@ struct zip_entry {
 };
 
 struct zip {
-	int fd; /* borrowed, seekable */
+	int fd;	      /* borrowed, seekable */
 	uint64_t end; /* where the entries' bytes end */
 	struct zip_entry *entries;
 	size_t n;
 	uint64_t total; /* bytes of all entries together, unpacked */
 };
 
-#define ZIP_INIT {.fd = -1}
+#define ZIP_INIT         \
+	{                \
+		.fd = -1 \
+	}
 
 #define ZIP_ENTRIES_MAX 100000
 #define ZIP_NAME_MAX	1024
@@ -43,6 +46,6 @@ typedef int (*zip_sink)(const void *p, size_t n, void *user);
 int zip_read(const struct zip *z, const struct zip_entry *e, zip_sink fn, void *user,
 	struct cell_error *err);
 /* A small one whole, NUL-terminated; the caller's. */
-int zip_load(const struct zip *z, const struct zip_entry *e, size_t max, char **ret, size_t *ret_len,
-	struct cell_error *err);
+int zip_load(const struct zip *z, const struct zip_entry *e, size_t max, char **ret,
+	size_t *ret_len, struct cell_error *err);
 const struct zip_entry *zip_find(const struct zip *z, const char *name); /* NULL: not there */
