@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "core/deps/npm.h"
+#include "core/deps/npm_list.h"
 #include "core/deps/page.h"
 #include "core/deps/reqfile.h"
 #include "core/deps/requirement.h"
+#include "core/deps/semver.h"
 #include "core/deps/version.h"
 #include "core/deps/wheel.h"
 #include "core/image/digest.h"
@@ -60,7 +63,7 @@ static void remove_directory(void)
 	}
 }
 
-static void unpack(const uint8_t *data, size_t size)
+static void unpack(const uint8_t *data, size_t size, bool is_npm)
 {
 	struct cell_error err = {0};
 	json_t *manifest = NULL;
@@ -73,7 +76,8 @@ static void unpack(const uint8_t *data, size_t size)
 	auto_fd int fd = memfd_create("wheel", MFD_CLOEXEC);
 	MUST(tree >= 0 && canary >= 0 && fd >= 0);
 	MUST(write(fd, data, size) == (ssize_t)size);
-	int r = wheel_unpack(fd, "x-1.0-py3-none-any.whl", tree, &manifest, &err);
+	int r = is_npm ? npm_unpack(fd, "x-1.0.0.tgz", tree, &manifest, &err)
+		       : wheel_unpack(fd, "x-1.0-py3-none-any.whl", tree, &manifest, &err);
 	MUST((r < 0) == (err.code != CELL_OK) && (r < 0) == !manifest);
 	MUST(fstat(canary, &st) == 0 && st.st_nlink == 1 && st.st_size == 0);
 	json_decref(manifest);
@@ -120,7 +124,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(text && list);
 	switch (data[0]) {
 	case 'w':
-		unpack(data + 1, size - 1);
+		unpack(data + 1, size - 1, false);
+		break;
+	case 't':
+		unpack(data + 1, size - 1, true);
+		break;
+	case 's':
+		(void)semver_allows(text, "1.2.3-beta.4");
+		(void)npm_list_read(text, list, &hashes, NULL);
 		break;
 	case 'h':
 		(void)page_read(text, strlen(text), "text/html", "https://x.org/simple/x/", look,

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from conftest import wait_until
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
-from wheels import Index, make_wheel, sha256, wheel_name  # noqa: E402
+from wheels import Index, Registry, make_tgz, make_wheel, sha256, wheel_name  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 pytestmark = pytest.mark.skipif(not Path(PYTHON).exists(), reason="no python3 for cells to use")
@@ -547,3 +548,110 @@ def test_packages_of_an_ended_cell_are_gone(cell, wheels):
     cell.ok("rm", "web")
     assert list((cell.state / "cells").iterdir()) == []
     assert len(trees(cell)) == 1
+
+
+# ---- JavaScript ----
+
+
+NODE = Path("/usr/bin/node")
+needs_node = pytest.mark.skipif(not NODE.exists(), reason="no node for cells to use")
+
+
+def modules(cell, name="web"):
+    return {(p["name"], p["version"]) for p in cell.ok("deps", "list", "--lang", "javascript", "--json", name).json["packages"]}
+
+
+def node(cell, code, name="web"):
+    return cell.ok("exec", name, "--", "node", "-e", code).text.strip()
+
+
+@needs_node
+def test_npm_packages_of_a_directory_with_what_they_need(cell, wheels):
+    make_tgz(wheels, "app", dependencies={"@scope/lib": "^1.1", "util-a": "1.x"}, bin={"app-cli": "cli.js"},
+             files={"cli.js": "#!/usr/bin/env node\nconsole.log('cli', require('@scope/lib').version);\n"})
+    make_tgz(wheels, "@scope/lib", "1.0.0")
+    make_tgz(wheels, "@scope/lib", "1.4.0", dependencies={"util-a": "^2.0.0"})
+    make_tgz(wheels, "@scope/lib", "2.0.0")
+    make_tgz(wheels, "util-a", "1.5.0")
+    make_tgz(wheels, "util-a", "2.0.0")
+    make_wheel(wheels, "one")
+    cell.create("web", "--find-links", wheels)
+    cell.ok("deps", "add", "--lang", "javascript", "web", "app")
+    assert modules(cell) == {("app", "1.0.0"), ("@scope/lib", "1.4.0"), ("util-a", "1.5.0"), ("util-a", "2.0.0")}
+    assert node(cell, "console.log(require('app').version, require('@scope/lib').version, require('util-a').version)") == "1.0.0 1.4.0 1.5.0"
+    assert cell.ok("exec", "web", "--", "app-cli").text == "cli 1.4.0\n"
+    # Python's packages and these do not know of each other, and stay
+    cell.ok("deps", "add", "web", "one")
+    assert node(cell, "console.log(require('app').version)") == "1.0.0"
+    lock = cell.dir / "js.lock"
+    lock.write_bytes(cell.ok("deps", "lock", "--lang", "javascript", "web").out)
+    cell.ok("deps", "remove", "--lang", "javascript", "web", "app")
+    assert modules(cell) == set()
+    assert python(cell, "import one; print(one.version)") == "1.0"
+    make_tgz(wheels, "@scope/lib", "1.9.0")
+    cell.ok("deps", "sync", "--lang", "javascript", "web", "-r", lock)
+    assert ("@scope/lib", "1.4.0") in modules(cell)
+    make_tgz(wheels, "@scope/lib", "1.4.0", files={"evil.js": "x"})
+    cell.create("other", "--find-links", wheels)
+    cell.fails("deps", "sync", "--lang", "javascript", "other", "-r", lock, says=["hash"])
+
+
+def test_npm_packages_of_a_registry_are_held_to_its_hash(cell, wheels):
+    make_tgz(wheels, "@scope/lib", "1.0.0", dependencies={"dep": "*"})
+    make_tgz(wheels, "dep", "0.1.0")
+    env = {}
+    with Registry(wheels) as registry:
+        env["CELL_DEPS_NPM_REGISTRY"] = registry.url
+        cell.ok("create", "web", env=env)
+        cell.ok("deps", "add", "--lang", "javascript", "web", "@scope/lib@^1")
+        cell.fails("deps", "add", "--lang", "javascript", "web", "absent", says=["no package 'absent'"])
+    assert modules(cell) == {("@scope/lib", "1.0.0"), ("dep", "0.1.0")}
+    make_tgz(wheels, "other")
+    with Registry(wheels, wrong=True) as registry:
+        cell.ok("create", "more", env={"CELL_DEPS_NPM_REGISTRY": registry.url})
+        cell.fails("deps", "add", "--lang", "javascript", "more", "other", says=["SHA-512 differs"])
+    assert modules(cell, "more") == set()
+
+
+def tar_entry(name, kind=tarfile.REGTYPE, link="", data=b""):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, link, len(data)
+    return info, data
+
+
+HOSTILE_NPM = {
+    "climbs": ({"extra": [tar_entry("package/../../evil.js", data=b"x")]}, "leads out"),
+    "absolute": ({"extra": [tar_entry("/tmp/evil.js", data=b"x")]}, "no relative path"),
+    "link": ({"extra": [tar_entry("package/l", tarfile.SYMTYPE, "/etc/passwd")]}, "neither a file"),
+    "hard link": ({"extra": [tar_entry("package/l", tarfile.LNKTYPE, "package/index.js")]}, "neither a file"),
+    "device": ({"extra": [tar_entry("package/d", tarfile.CHRTYPE)]}, "neither a file"),
+    "twice": ({"extra": [tar_entry("package/index.js", data=b"x")]}, "there twice"),
+    "bundled": ({"extra": [tar_entry("package/node_modules/x/index.js", data=b"x")]}, "packages of its own"),
+    "bin with a slash": ({"bin": {"../../x y": "index.js"}}, "no name for a script"),
+    "bin out": ({"bin": {"x": "../../../etc/passwd"}}, "leads out"),
+    "bin for python": ({"bin": {"python3": "index.js"}}, "interpreter's place"),
+    "dependency by url": ({"dependencies": {"x": "git+https://example.org/x"}}, "no version"),
+    "dependency with a path": ({"dependencies": {"../x": "*"}}, "no version"),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(HOSTILE_NPM))
+def test_a_hostile_npm_package_is_refused_and_leaves_nothing(cell, wheels, kind):
+    options, says = HOSTILE_NPM[kind]
+    path = make_tgz(wheels, "evil", **options)
+    cell.create("web", "--find-links", wheels)
+    cell.fails("deps", "add", "--lang", "javascript", "web", "evil", says=["evil-1.0.0.tgz", says])
+    cell.fails("deps", "add", "--lang", "javascript", "web", path, says=[says])
+    assert modules(cell) == set()
+    assert trees(cell) == []
+    assert list((cell.state / "deps" / "staging").iterdir()) == []
+
+
+def test_optional_packages_for_other_machines_are_left_out(cell, wheels):
+    make_tgz(wheels, "app", optionalDependencies={"for-darwin": "*", "nowhere": "*", "here": "*"})
+    make_tgz(wheels, "for-darwin", os=["darwin"])
+    make_tgz(wheels, "here", os=["linux"])
+    cell.create("web", "--find-links", wheels)
+    cell.ok("deps", "add", "--lang", "javascript", "web", "app")
+    assert {n for n, _ in modules(cell)} == {"app", "here"}
+    cell.fails("deps", "add", "--lang", "javascript", "web", "for-darwin", says=["not for linux"])

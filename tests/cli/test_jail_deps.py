@@ -10,7 +10,7 @@ import pytest
 from jail_modes import jail  # noqa: F401
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
-from wheels import Index, make_wheel, wheel_name  # noqa: E402
+from wheels import Index, make_tgz, make_wheel, wheel_name  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 pytestmark = pytest.mark.skipif(not Path(PYTHON).exists(), reason="no python3 for cells to use")
@@ -157,3 +157,19 @@ def test_a_full_disk_is_said_and_the_old_environment_stays(jail, wheels):  # noq
         jail.ok("rm", "web", env=env)
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.skipif(not Path("/usr/bin/node").exists(), reason="no node for cells to use")
+def test_modules_are_found_by_require_and_by_import_from_anywhere(jail, wheels):  # noqa: F811
+    make_tgz(wheels, "lib", "1.2.0", dependencies={"@scope/deep": "*"}, files={"index.js": "exports.version = require('@scope/deep').version;\n"})
+    make_tgz(wheels, "@scope/deep", "3.0.0")
+    for p in wheels.iterdir():
+        p.chmod(0o755)
+    jail.create("web", "--find-links", wheels)
+    jail.ok("deps", "add", "--lang", "javascript", "web", "lib")
+    jail.ok("file", "write", "web", "a.mjs", stdin=b"import lib from 'lib'; import deep from '@scope/deep'; console.log(lib.version, deep.version);\n")
+    assert jail.ok("exec", "web", "--", "node", "a.mjs").text == "3.0.0 3.0.0\n"
+    assert jail.ok("exec", "web", "--", "node", "-e", "console.log(require('lib').version)").text == "3.0.0\n"
+    assert jail("exec", "web", "--", "sh", "-c", "touch /node_modules/x || ln -s /tmp /node_modules/y").code != 0
+    jail.ok("deps", "remove", "--lang", "javascript", "web", "lib")
+    assert jail.ok("exec", "web", "--", "ls", "/node_modules").text == ""

@@ -4,7 +4,9 @@
 import base64
 import hashlib
 import http.server
+import io
 import json
+import tarfile
 import threading
 import zipfile
 from pathlib import Path
@@ -46,6 +48,68 @@ def make_wheel(directory, name, version="1.0", requires=(), files=None, tag="py3
         for entry in extra:
             z.writestr(*entry)
     return path
+
+
+def make_tgz(directory, name, version="1.0.0", dependencies=None, files=None, extra=(), **package):
+    """An npm package whose module says its version. extra: (TarInfo, bytes) to lie with."""
+    content = {"index.js": f"module.exports = {{version: {json.dumps(version)}}};\n",
+               "package.json": json.dumps({"name": name, "version": version, "dependencies": dependencies or {}, **package})}
+    content.update(files or {})
+    path = Path(directory) / f"{name.lstrip('@').replace('/', '-')}-{version}.tgz"
+    with tarfile.open(path, "w:gz") as tar:
+        for entry, text in content.items():
+            data = text.encode()
+            info = tarfile.TarInfo(f"package/{entry}")
+            info.size, info.mode = len(data), 0o644
+            tar.addfile(info, io.BytesIO(data))
+        for info, data in extra:
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+class Registry:
+    """An npm registry over a directory of .tgz files made by make_tgz, on 127.0.0.1."""
+
+    def __init__(self, directory, wrong=False):
+        directory = Path(directory)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def answer(self, status, body):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_GET(self):
+                if self.path.startswith("/-/"):
+                    self.answer(200, (directory / self.path[3:]).read_bytes())
+                    return
+                name = self.path[1:].replace("%2f", "/")
+                versions = {}
+                for p in directory.glob("*.tgz"):
+                    with tarfile.open(p) as tar:
+                        package = json.load(tar.extractfile("package/package.json"))
+                    if package["name"] == name:
+                        digest = base64.b64encode(hashlib.sha512(p.read_bytes() + (b"x" if wrong else b"")).digest()).decode()
+                        versions[package["version"]] = {"dist": {"tarball": f"http://{self.headers['Host']}/-/{p.name}", "integrity": "sha512-" + digest}}
+                self.answer(200 if versions else 404, json.dumps({"name": name, "versions": versions}).encode())
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
 
 
 def sha256(path):

@@ -4,8 +4,11 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "core/deps/npm.h"
+#include "core/deps/npm_list.h"
 #include "core/deps/page.h"
 #include "core/deps/reqfile.h"
+#include "core/deps/semver.h"
 #include "core/deps/tags.h"
 #include "core/deps/version.h"
 #include "core/deps/wheel.h"
@@ -391,4 +394,95 @@ TEST(scripts_do_not_take_the_interpreters_place)
 		CHECK_(wheel_check_script_name(bad[i], NULL) < 0, "'%s' was taken", bad[i]);
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		CHECK_(wheel_check_script_name(good[i], NULL) == 0, "'%s' was refused", good[i]);
+}
+
+TEST(ranges_allow_what_npm_says)
+{
+	static const struct {
+		const char *range, *version;
+		bool does;
+	} table[] = {
+		{"", "1.2.3", true},
+		{"*", "0.0.1", true},
+		{"1.2.3", "1.2.3", true},
+		{"=1.2.3", "1.2.4", false},
+		{"^1.2.3", "1.9.0", true},
+		{"^1.2.3", "2.0.0", false},
+		{"^0.2.3", "0.2.9", true},
+		{"^0.2.3", "0.3.0", false},
+		{"^0.0.3", "0.0.4", false},
+		{"^0.0", "0.0.9", true},
+		{"^0.x", "0.9.0", true},
+		{"~1.2.3", "1.2.9", true},
+		{"~1.2.3", "1.3.0", false},
+		{"~1", "1.9.0", true},
+		{"~> 1.2", "1.2.5", true},
+		{"1.2.x", "1.2.7", true},
+		{"1.2.x", "1.3.0", false},
+		{"1", "1.7.0", true},
+		{">=1.2.0 <2", "1.9.9", true},
+		{">=1.2.0 <2", "2.0.0", false},
+		{"1.2.3 - 2.3", "2.3.9", true},
+		{"1.2.3 - 2.3", "2.4.0", false},
+		{"^1 || ^3", "3.1.0", true},
+		{"^1 || ^3", "2.0.0", false},
+		{">1.2", "1.2.9", false},
+		{">1.2", "1.3.0", true},
+		{"<=1.2", "1.2.9", true},
+		{">= 1.0.0, < 3", "2.0.0", true},
+		{"v1.2.3", "1.2.3", true},
+		{"^1.0.0", "1.1.0-beta.1", false},
+		{"^1.1.0-beta.1", "1.1.0-beta.2", true},
+		{"^1.1.0-beta.1", "1.2.0-beta.2", false},
+		{">=1.0.0-rc.10", "1.0.0-rc.9", false},
+		{"1.2.3", "1.2.3+build", true},
+		{"^1", "x", false},
+	};
+	static const char *const bad[] = {"latest", "1.2.3.4", "git+https://x", "^", "1.2.3 -",
+		"file:../x", "1.x.y z", "^1 | ^2"};
+
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		CHECK_(semver_allows(table[i].range, table[i].version) == table[i].does,
+			"'%s' and %s", table[i].range, table[i].version);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK_(!semver_range_is_valid(bad[i]), "'%s' was taken", bad[i]);
+}
+
+TEST(names_of_npm_packages_are_safe_as_paths)
+{
+	static const char *const bad[] = {"", ".", "..", "../x", "/x", "@x", "@/x", "@x/", "@../x",
+		"@x/../y", "a/b", ".x", "node_modules", "a b", "a\nb", "@x/y/z", "_x"};
+	static const char *const good[] = {
+		"left-pad", "@types/node", "lodash.merge", "JSONStream", "@a.b/c_d", "x"};
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK_(!npm_is_name(bad[i]), "'%s' was taken", bad[i]);
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		CHECK_(npm_is_name(good[i]), "'%s' was refused", good[i]);
+}
+
+TEST(a_lock_of_npm_packages_is_read)
+{
+	json_t *wishes = json_array(), *locked = NULL;
+	struct cell_error err = {0};
+
+	ASSERT_OK(npm_list_read("# a lock\na@1.0.0 --hash=sha256:"
+				"0000000000000000000000000000000000000000000000000000000000000000\n"
+				"@s/b@2.0.0 --needed --hash=sha256:"
+				"1111111111111111111111111111111111111111111111111111111111111111 "
+				"# x\n",
+		wishes, &locked, &err));
+	ASSERT_EQ(json_array_size(wishes), 1);
+	ASSERT(json_object_get(json_object_get(locked, "@s/b"), "2.0.0"));
+	json_decref(locked);
+	locked = NULL;
+	ASSERT(npm_list_read("a@1.0.0 --hash=sha256:"
+			     "0000000000000000000000000000000000000000000000000000000000000000\nb"
+			     "\n",
+		       wishes, &locked, &err) < 0);
+	ASSERT(strstr(err.msg, "no hash"));
+	json_decref(locked);
+	locked = NULL;
+	ASSERT(npm_list_read("a --omit=dev\n", wishes, &locked, &err) < 0);
+	json_decref(wishes);
 }

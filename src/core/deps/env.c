@@ -168,6 +168,38 @@ static int put_in_place(const struct env *e, const char *name, struct cell_error
 	return 0;
 }
 
+static bool is_linked(const struct env *e, const char *name)
+{
+	char path[300];
+
+	(void)snprintf(path, sizeof path, "current/node_modules/%s", name);
+	return faccessat(e->dir_fd, path, F_OK, 0) == 0;
+}
+
+/* /node_modules of a cell that has mounts, where `import` looks from anywhere: a link for each name. Names that go or come while this is
+ * done lead nowhere for that moment. */
+static void link_modules(const struct env *e)
+{
+	auto_fd int modules =
+		openat(e->dir_fd, DEPS_MODULES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int copy = openat(e->dir_fd, DEPS_MODULES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_dir DIR *old = copy < 0 ? NULL : fdopendir(copy);
+	int now = openat(e->dir_fd, "current/node_modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *new = now < 0 ? NULL : fdopendir(now);
+	char target[PATH_MAX];
+
+	for (struct dirent *x; old && (x = readdir(old));)
+		if (x->d_name[0] != '.' && !is_linked(e, x->d_name))
+			(void)unlinkat(modules, x->d_name, 0);
+	for (struct dirent *x; modules >= 0 && new && (x = readdir(new));) {
+		(void)snprintf(target, sizeof target, "%s/current/node_modules/%s", e->place->at,
+			x->d_name);
+		if (x->d_name[0] != '.' && symlinkat(target, modules, x->d_name) < 0 &&
+			errno != EEXIST)
+			break; /* `require` finds it all the same */
+	}
+}
+
 int env_switch(struct env *e, const struct env_package *packages, size_t n, struct cell_error *err)
 {
 	char name[32];
@@ -194,6 +226,8 @@ int env_switch(struct env *e, const struct env_package *packages, size_t n, stru
 		(void)cell_remove_tree(e->dir_fd, name, NULL);
 		return r;
 	}
+	if (e->place->is_mounted)
+		link_modules(e);
 	remove_others(e, name);
 	return 0;
 }

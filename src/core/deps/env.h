@@ -33,7 +33,7 @@ void env_done(struct env *e);
 struct env_package {
 	const char *language; /* "python", "javascript" */
 	const char *name;
-	const char *at; /* javascript: below the environment, "node_modules/a" */
+	const char *at; /* javascript: below the environment, "node_modules/a"; else NULL */
 	const struct deps_tree *tree;
 };
 

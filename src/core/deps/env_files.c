@@ -267,10 +267,61 @@ static int add_wheel(struct adding *a, struct cell_error *err)
 	return place_entry_points(a, err);
 }
 
+/* For those at the top: node_modules/.bin/NAME, as npm has it, and a program in PATH. */
+static int place_bins(struct adding *a, struct cell_error *err)
+{
+	json_t *x;
+	size_t i;
+
+	if (strchr(a->package->at + strlen("node_modules/"), '/') && !strchr(a->package->at, '@'))
+		return 0;
+	if ((mkdirat(a->gen, "node_modules/.bin", 0755) < 0 && errno != EEXIST) ||
+		fchmodat(a->gen, "node_modules/.bin", 0755, 0) < 0)
+		return cell_fail_errno(err, errno, "install '%s'", a->package->name);
+	json_array_foreach (json_object_get(a->package->tree->manifest, "bins"), i, x) {
+		const char *name = json_string_value(json_array_get(x, 0));
+		const char *path = json_string_value(json_array_get(x, 1));
+		char target[PATH_BYTES], link[300];
+
+		(void)snprintf(link, sizeof link, "node_modules/.bin/%s", name);
+		(void)snprintf(target, sizeof target, "../%s/%s",
+			a->package->at + strlen("node_modules/"), path);
+		if (symlinkat(target, a->gen, link) < 0 && errno != EEXIST)
+			return cell_fail_errno(err, errno, "install '%s'", a->package->name);
+		(void)snprintf(link, sizeof link, "bin/%s", name);
+		(void)snprintf(target, sizeof target, "../%s/%s", a->package->at, path);
+		if (symlinkat(target, a->gen, link) < 0)
+			return cell_fail(err, CELL_EEXISTS, 0,
+				"'%s' brings the program '%s', which is there already",
+				a->package->name, name);
+	}
+	return 0;
+}
+
+static int add_npm(struct adding *a, struct cell_error *err)
+{
+	json_t *f;
+	size_t i;
+
+	json_array_foreach (json_object_get(a->package->tree->manifest, "files"), i, f) {
+		const char *path = json_string_value(json_array_get(f, 0));
+		char to[PATH_BYTES];
+
+		if (!path || strncmp(path, "package/", 8) != 0)
+			return cell_fail(err, CELL_EINTERNAL, 0, "the manifest of '%s' is damaged",
+				a->package->name);
+		(void)snprintf(to, sizeof to, "%s/%s", a->package->at, path + 8);
+		int r = place_file(a, path, to, err);
+		if (r < 0)
+			return r;
+	}
+	return place_bins(a, err);
+}
+
 int env_add_package(const struct env *e, int gen, const char *site, const struct env_package *p,
 	struct cell_error *err)
 {
 	struct adding a = {.env = e, .package = p, .gen = gen, .site = site};
 
-	return add_wheel(&a, err);
+	return p->at ? add_npm(&a, err) : add_wheel(&a, err);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cell/cell.h"
 #include "cell/deps.h"
 
 #include "base/buf.h"
@@ -13,6 +14,8 @@
 #include "base/error.h"
 #include "core/cell.h"
 #include "core/deps/env.h"
+#include "core/deps/npm.h"
+#include "core/deps/npm_list.h"
 #include "core/deps/place.h"
 #include "core/deps/python.h"
 #include "core/deps/reqfile.h"
@@ -44,12 +47,25 @@ struct work {
 	json_t *requested; /* texts: what the user asked for, all together */
 	json_t *hashes;
 	struct resolution found;
+	/* javascript */
+	json_t *given; /* {name: hash} */
+	json_t *locked;
+	struct npm_tree modules;
+	/* of the language that is not changed */
+	struct deps_tree *others;
+	size_t n_others;
 };
 
 static void work_done(struct work *w)
 {
 	source_done(&w->source);
 	resolution_done(&w->found);
+	npm_tree_done(&w->modules);
+	for (size_t i = 0; i < w->n_others; i++)
+		deps_tree_done(&w->others[i]);
+	free(w->others);
+	json_decref(w->given);
+	json_decref(w->locked);
 	json_decref(w->requested);
 	json_decref(w->hashes);
 	deps_cache_done(&w->cache);
@@ -117,7 +133,8 @@ static int begin(struct work *w, struct cell_error *err)
 		.progress = w->opts ? w->opts->progress : NULL,
 		.user = w->opts ? w->opts->user : NULL};
 	w->requested = json_array();
-	return w->requested ? 0 : cell_fail_errno(err, ENOMEM, "install packages");
+	w->given = json_object();
+	return w->requested && w->given ? 0 : cell_fail_errno(err, ENOMEM, "install packages");
 }
 
 static json_t *packages_of(const struct env *e, const char *language)
@@ -128,6 +145,18 @@ static json_t *packages_of(const struct env *e, const char *language)
 static json_t *requested_of(const struct env *e, const char *language)
 {
 	return json_object_get(json_object_get(e->state, "requested"), language);
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+static bool is_javascript(const struct work *w)
+{
+	return !strcmp(w->language, "javascript");
 }
 
 /* ---- what is asked for ---- */
@@ -211,10 +240,11 @@ static int take_file(struct work *w, const char *path, bool is_inside, struct ce
 	struct candidates *c = NULL;
 	struct cell_error why = {0};
 	struct wheel_name name;
-	char text[REQUIREMENT_NAME_MAX + 140];
+	char text[NPM_NAME_MAX + 140];
+	bool is_npm = is_javascript(w);
 
 	b.err = &why;
-	if (!wheel_name_parse(b.name, &name))
+	if (!is_npm && !wheel_name_parse(b.name, &name))
 		return cell_error_hint(err,
 			cell_fail(err, CELL_EINVAL, 0, "'%.200s' is not the name of a wheel",
 				b.name),
@@ -227,13 +257,22 @@ static int take_file(struct work *w, const char *path, bool is_inside, struct ce
 		source_tell(&w->source, CELL_DEPS_UNPACK, b.name, b.intake.size, b.intake.size))
 		r = source_stopped(&why);
 	if (r == 0)
-		r = deps_intake_take(&b.intake, b.name, NULL, wheel_unpack, &tree, &why);
-	if (r == 0)
+		r = deps_intake_take(&b.intake, b.name, NULL, is_npm ? npm_unpack : wheel_unpack,
+			&tree, &why);
+	if (r == 0 && !is_npm)
 		r = source_give(&w->source, b.name, tree.hash, &c, &why);
 	if (r < 0) {
 		if (err)
 			*err = why;
 		return r;
+	}
+	if (is_npm) {
+		const char *is = text_of(tree.manifest, "name");
+		if (strcmp(text_of(tree.manifest, "kind"), "npm") != 0 ||
+			json_object_set_new(w->given, is, json_string(tree.hash)) < 0)
+			return cell_fail(err, CELL_EINVAL, 0, "'%.200s' is no npm package", b.name);
+		(void)snprintf(text, sizeof text, "%s@%s", is, text_of(tree.manifest, "version"));
+		return npm_list_add(w->requested, text, err);
 	}
 	(void)snprintf(text, sizeof text, "%s==%s", name.name, name.version);
 	return add_request(w->requested, text, err);
@@ -250,12 +289,15 @@ static int gather(struct work *w, struct cell_error *err)
 		json_array_foreach (old, i, x)
 			(void)json_array_append(w->requested, x);
 	for (const char *const *p = o->packages; r == 0 && p && *p; p++)
-		r = add_request(w->requested, *p, err);
+		r = is_javascript(w) ? npm_list_add(w->requested, *p, err)
+				     : add_request(w->requested, *p, err);
 	for (const char *const *p = o->files; r == 0 && p && *p; p++)
 		r = take_file(w, *p, false, err);
 	for (const char *const *p = o->inside; r == 0 && p && *p; p++)
 		r = take_file(w, *p, true, err);
-	if (r == 0 && o->requirements) {
+	if (r == 0 && o->requirements && is_javascript(w)) {
+		r = npm_list_read(o->requirements, w->requested, &w->locked, err);
+	} else if (r == 0 && o->requirements) {
 		list = json_array();
 		r = list ? reqfile_read(o->requirements, list, &w->hashes, err)
 			 : cell_fail_errno(err, ENOMEM, "read the requirements");
@@ -298,7 +340,7 @@ static int find_versions(struct work *w, struct cell_error *err)
 	return r < 0 ? r : resolve(&args, &w->found, err);
 }
 
-/* What the state says of each package; the resolution's, by name. */
+/* What the state says of each package: by name, or where it is below node_modules. */
 static int note_packages(struct work *w, struct cell_error *err)
 {
 	json_t *all = json_object();
@@ -307,34 +349,95 @@ static int note_packages(struct work *w, struct cell_error *err)
 	for (size_t i = 0; i < w->found.n; i++) {
 		const struct pick *p = &w->found.list[i];
 		r |= json_object_set_new(all, p->name,
-			json_pack("{s:s, s:s, s:s, s:b}", "version", p->version, "hash",
-				p->tree.hash, "file", p->filename, "requested", p->is_requested));
+			json_pack("{s:s, s:s, s:s, s:s, s:b}", "name", p->name, "version",
+				p->version, "hash", p->tree.hash, "file", p->filename, "requested",
+				p->is_requested));
+	}
+	for (size_t i = 0; i < w->modules.n; i++) {
+		const struct npm_node *n = &w->modules.list[i];
+		r |= json_object_set_new(all, n->at,
+			json_pack("{s:s, s:s, s:s, s:s, s:b}", "name", n->name, "version",
+				n->version, "hash", n->tree.hash, "file",
+				text_of(n->tree.manifest, "filename"), "requested",
+				n->is_requested));
 	}
 	r |= json_object_set_new(json_object_get(w->env.state, "packages"), w->language, all);
 	r |= json_object_set(json_object_get(w->env.state, "requested"), w->language, w->requested);
 	return r ? cell_fail_errno(err, ENOMEM, "note the packages") : 0;
 }
 
+/* The other language's packages stay as they are. */
+static int list_others(struct work *w, struct env_package *list, size_t *n, struct cell_error *err)
+{
+	const char *other = is_javascript(w) ? "python" : "javascript", *key;
+	json_t *all = packages_of(&w->env, other), *p;
+
+	w->others = calloc(json_object_size(all) + 1, sizeof *w->others);
+	if (!w->others)
+		return cell_fail_errno(err, ENOMEM, "install packages");
+	json_object_foreach (all, key, p) {
+		if (!deps_cache_find(&w->cache, text_of(p, "hash"), &w->others[w->n_others]))
+			return cell_error_hint(err,
+				cell_fail(err, CELL_EGONE, 0,
+					"the package '%s' is no longer in the cache",
+					text_of(p, "name")),
+				"install it again: cell deps sync");
+		list[(*n)++] = (struct env_package){.language = other,
+			.name = text_of(p, "name"),
+			.at = is_javascript(w) ? NULL : key,
+			.tree = &w->others[w->n_others++]};
+	}
+	return 0;
+}
+
 static int apply(struct work *w, struct cell_error *err)
 {
-	auto_free struct env_package *list = calloc(w->found.n + 1, sizeof *list);
+	size_t n = 0, others = json_object_size(packages_of(&w->env,
+			      is_javascript(w) ? "python" : "javascript"));
+	auto_free struct env_package *list =
+		calloc(w->found.n + w->modules.n + others + 1, sizeof *list);
 	int r = list ? note_packages(w, err) : cell_fail_errno(err, ENOMEM, "install packages");
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < w->found.n; i++)
-		list[i] = (struct env_package){.language = w->language,
+		list[n++] = (struct env_package){.language = w->language,
 			.name = w->found.list[i].name,
 			.tree = &w->found.list[i].tree};
+	for (size_t i = 0; i < w->modules.n; i++)
+		list[n++] = (struct env_package){.language = w->language,
+			.name = w->modules.list[i].name,
+			.at = w->modules.list[i].at,
+			.tree = &w->modules.list[i].tree};
+	r = list_others(w, list, &n, err);
+	if (r < 0)
+		return r;
 	if (source_tell(&w->source, CELL_DEPS_INSTALL, "", 0, 0))
 		return source_stopped(err);
-	return env_switch(&w->env, list, w->found.n, err);
+	return env_switch(&w->env, list, n, err);
 }
 
-static int refuse_javascript(const char *language, struct cell_error *err)
+static int note_machine(const struct cell_platform *p, void *user)
 {
-	return cell_fail(err, CELL_ENOTSUP, 0, "packages for %s are not installed by this build",
-		language);
+	struct work *w = user;
+
+	(void)snprintf(w->interpreter.machine, sizeof w->interpreter.machine, "%.31s", p->arch);
+	return 0;
+}
+
+static int find_modules(struct work *w, struct cell_error *err)
+{
+	int r = cell_platform(w->cell, note_machine, w, err);
+	const struct npm_args args = {.source = &w->source,
+		.registry = w->place.npm_registry,
+		.machine = w->interpreter.machine,
+		.wishes = w->requested,
+		.given = w->given,
+		.locked = w->locked,
+		.current = packages_of(&w->env, w->language),
+		.upgrade = w->opts && w->opts->upgrade};
+
+	return r < 0 ? r : npm_resolve(&args, &w->modules, err);
 }
 
 static int change(struct cell *c, const struct cell_deps_opts *opts, enum change how,
@@ -343,19 +446,17 @@ static int change(struct cell *c, const struct cell_deps_opts *opts, enum change
 	auto_(work_done) struct work w = WORK_INIT;
 	int r = check_language(opts->language, &w.language, err);
 
-	if (r == 0 && !strcmp(w.language, "javascript"))
-		r = refuse_javascript(w.language, err);
 	w.cell = c;
 	w.opts = opts;
 	w.change = how;
 	if (r == 0)
 		r = begin(&w, err);
-	if (r == 0)
+	if (r == 0 && !is_javascript(&w))
 		r = python_describe(c, w.env.state, &w.interpreter, err);
 	if (r == 0)
 		r = gather(&w, err);
 	if (r == 0)
-		r = find_versions(&w, err);
+		r = is_javascript(&w) ? find_modules(&w, err) : find_versions(&w, err);
 	return r < 0 ? r : apply(&w, err);
 }
 
@@ -439,6 +540,13 @@ int cell_deps_remove(struct cell *c, const char *language, const char *const *na
 		return r;
 	json_array_foreach (requested_of(&w.env, w.language), i, x)
 		(void)json_array_append(w.requested, x);
+	if (is_javascript(&w)) {
+		for (const char *const *p = names; r == 0 && p && *p; p++)
+			r = npm_list_drop(w.requested, packages_of(&w.env, w.language), *p, err);
+		if (r == 0)
+			r = find_modules(&w, err);
+		return r < 0 ? r : apply(&w, err);
+	}
 	for (const char *const *p = names; r == 0 && p && *p; p++)
 		r = drop_request(&w, *p, err);
 	if (r == 0)
@@ -457,13 +565,6 @@ static int look(struct cell *c, struct deps_place *place, struct env *env, struc
 	int r = deps_place_of(c, place, err);
 
 	return r < 0 ? r : env_look(env, place, err);
-}
-
-static const char *text_of(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
 }
 
 int cell_deps_list(struct cell *c, const char *language, cell_dep_fn fn, void *user,
@@ -485,7 +586,8 @@ int cell_deps_list(struct cell *c, const char *language, cell_dep_fn fn, void *u
 		json_object_foreach (packages_of(&env, languages[i]), name, p)
 			if (r == 0)
 				r = fn(&(struct cell_dep){.language = languages[i],
-					       .name = name,
+					       .name = *text_of(p, "name") ? text_of(p, "name")
+									   : name,
 					       .version = text_of(p, "version"),
 					       .hash = text_of(p, "hash"),
 					       .file = text_of(p, "file"),
@@ -510,11 +612,13 @@ int cell_deps_lock(struct cell *c, const char *language, char **ret, struct cell
 	if (r < 0)
 		return r;
 	struct interpreter i = {0};
-	if (interpreter_parse(text_of(env.state, "describe"), &i))
+	if (!strcmp(which, "javascript"))
+		r = npm_list_write(packages_of(&env, which), &b);
+	else if (interpreter_parse(text_of(env.state, "describe"), &i))
 		r = buf_addf(&b, "# made by `cell deps lock`: Python %s, %s, %s\n", i.short_version,
 			i.implementation, i.machine);
 	json_object_foreach (packages_of(&env, which), name, p)
-		if (r == 0)
+		if (r == 0 && strcmp(which, "javascript") != 0)
 			r = buf_addf(&b, "%s==%s \\\n    --hash=sha256:%s\n", name,
 				text_of(p, "version"), text_of(p, "hash"));
 	if (r < 0 || !(*ret = buf_steal(&b)))
@@ -524,7 +628,7 @@ int cell_deps_lock(struct cell *c, const char *language, char **ret, struct cell
 
 /* ---- a new cell ---- */
 
-int deps_install_first(struct cell *c, const struct cell_spec_deps *spec, struct cell_error *err)
+static int install_python(struct cell *c, const struct cell_spec_deps *spec, struct cell_error *err)
 {
 	auto_(work_done) struct work w = WORK_INIT;
 	const struct cell_deps_opts opts = {.packages = spec->preinstalled};
@@ -547,7 +651,21 @@ int deps_install_first(struct cell *c, const struct cell_spec_deps *spec, struct
 		return r;
 	}
 	/* a venv_dir may have packages from before: they stay */
-	if (r == 0 && json_object_size(packages_of(&w.env, "python")))
-		return 0;
-	return r < 0 ? r : env_switch(&w.env, NULL, 0, err);
+	if (r == 0 && json_object_size(packages_of(&w.env, "python")) == 0 &&
+		json_object_size(packages_of(&w.env, "javascript")) == 0)
+		r = env_switch(&w.env, NULL, 0, err);
+	return r;
+}
+
+int deps_install_first(struct cell *c, const struct cell_spec_deps *spec, struct cell_error *err)
+{
+	int r = install_python(c, spec, err);
+
+	if (r < 0 || !spec->preinstalled_npm || !*spec->preinstalled_npm)
+		return r;
+	r = change(c,
+		&(struct cell_deps_opts){
+			.language = "javascript", .packages = spec->preinstalled_npm},
+		CHANGE_FIRST, err);
+	return r < 0 ? cell_error_prefix(err, r, "deps.preinstalled_npm") : 0;
 }

@@ -120,7 +120,8 @@ static int open_kept(const char *path, char **ret, struct cell_error *err)
 	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	for (struct dirent *e; d && (e = readdir(d));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-			strcmp(e->d_name, ".lock") != 0 && strncmp(e->d_name, "gen-", 4) != 0)
+			strcmp(e->d_name, ".lock") != 0 && strcmp(e->d_name, DEPS_MODULES) != 0 &&
+			strncmp(e->d_name, "gen-", 4) != 0)
 			return cell_error_hint(err,
 				cell_fail(err, CELL_EEXISTS, 0,
 					"venv_dir '%.200s' has files in it and is no environment "
@@ -208,6 +209,18 @@ static int make_mounts(struct cell_spec *spec, const char *dir, struct deps_moun
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		m->list[m->n++] = spec->mounts[i];
 	r = add_mount(m, strdup(dir), strdup(DEPS_MOUNT_AT));
+	if (r == 0) {
+		char *modules = NULL;
+		if (asprintf(&modules, "%s/" DEPS_MODULES, dir) < 0)
+			modules = NULL;
+		if (modules &&
+			((mkdir(modules, 0755) < 0 && errno != EEXIST) || chmod(modules, 0755) < 0))
+			r = -errno;
+		if (r < 0)
+			free(modules);
+		else
+			r = add_mount(m, modules, strdup(DEPS_MODULES_AT));
+	}
 	if (r == 0 && spec->deps.runtime == CELL_RUNTIME_DEPS_FORBIDDEN)
 		r = add_masks(m, spec, dir);
 	if (r < 0)

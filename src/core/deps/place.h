@@ -17,7 +17,9 @@
 
 struct cell;
 
-#define DEPS_MOUNT_AT "/opt/cell/env"
+#define DEPS_MOUNT_AT	"/opt/cell/env"
+#define DEPS_MODULES	"modules" /* in DIR; mounted at */
+#define DEPS_MODULES_AT "/node_modules"
 
 struct deps_place {
 	const char *dir;   /* on the host */

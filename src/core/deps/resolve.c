@@ -267,7 +267,8 @@ static int check_tree(struct work *w, const struct pick *p, struct candidate *c)
 	const char *name = json_string_value(json_object_get(p->tree.manifest, "name"));
 	char key[300];
 
-	if (!name || strcmp(name, p->name) != 0)
+	const char *kind = json_string_value(json_object_get(p->tree.manifest, "kind"));
+	if (!name || strcmp(name, p->name) != 0 || !kind || strcmp(kind, "wheel") != 0)
 		return cell_fail(w->err, CELL_EINVAL, 0, "'%.200s' is of another package",
 			p->filename);
 	if (!is_hash_allowed(w, p->name, p->tree.hash)) {

@@ -522,9 +522,10 @@ int wheel_unpack(int fd, const char *filename, int dir_fd, json_t **ret, struct 
 				filename),
 			"a wheel is called NAME-VERSION-PYTHON-ABI-PLATFORM.whl");
 	w.files = json_array();
-	w.manifest = json_pack("{s:i, s:s, s:s, s:s, s:[], s:s, s:o, s:[]}", "format", WHEEL_FORMAT,
-		"name", w.name.name, "version", w.name.version, "filename", filename, "requires",
-		"requires_python", "", "files", w.files, "entry_points");
+	w.manifest = json_pack("{s:i, s:s, s:s, s:s, s:s, s:[], s:s, s:o, s:[]}", "format",
+		WHEEL_FORMAT, "kind", "wheel", "name", w.name.name, "version", w.name.version,
+		"filename", filename, "requires", "requires_python", "", "files", w.files,
+		"entry_points");
 	if (!w.manifest)
 		return cell_fail_errno(err, ENOMEM, "unpack the wheel");
 	if (err)
