@@ -17,6 +17,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+#define CELL_NO_TIMEOUT UINT64_MAX
+
 enum cell_network {
 	CELL_NETWORK_DEFAULT = 0, /* whatever the back end gives */
 	CELL_NETWORK_NONE,
@@ -77,6 +79,29 @@ struct cell_mount {
 	bool is_read_only;
 };
 
+/* May code in the cell install packages while it runs? */
+enum cell_runtime_deps {
+	CELL_RUNTIME_DEPS_DEFAULT = 0,
+	CELL_RUNTIME_DEPS_FORBIDDEN,
+	CELL_RUNTIME_DEPS_ALLOWED,
+};
+
+/* Packages for the code of the cell (deps.h). Anything set here gives the cell an environment of its own. */
+struct cell_spec_deps {
+	bool is_wanted;
+	enum cell_runtime_deps runtime;
+	const char *python_version; /* "3.11"; NULL: python3 as it is in the cell */
+	const char *
+		venv_dir; /* host directory that holds the environment and keeps it; NULL: the cell's own */
+	const char *const
+		*preinstalled; /* requirements, there before the first command; NULL-terminated */
+	const char *const *preinstalled_npm;
+	const char *index; /* http(s) URL or host directory of a simple index (PEP 503, 691) */
+	const char *const
+		*find_links;	  /* host directories with wheels or .tgz files; NULL-terminated */
+	const char *npm_registry; /* http(s) URL */
+};
+
 struct cell_spec {
 	const char *name;      /* NULL: ephemeral, gone when closed */
 	const char *backend;   /* NULL: the strongest usable here */
@@ -97,6 +122,11 @@ struct cell_spec {
 	const char *cwd;     /* default directory of commands, relative to the workspace */
 	const char *user;    /* default user of commands */
 	uint64_t timeout_ms; /* default deadline of commands; 0: none */
+	/* default deadline of code (code.h); 0: timeout_ms, or else what the back end has: 120 s for
+	 * subprocess and local, 60 s for others; CELL_NO_TIMEOUT: none. Not of detached runs, nor of
+	 * those that may ask for input */
+	uint64_t code_timeout_ms;
+	const char *const *languages; /* that code may be in, NULL-terminated; NULL: all */
 	struct cell_limits limits;
 	enum cell_resource_model resources;
 	enum cell_scratch scratch;
@@ -116,6 +146,7 @@ struct cell_spec {
 	const char *const *warm, *const *preload;
 	const char *const *labels; /* "k=v", NULL-terminated */
 	const char *const *needs;  /* capability words asked for outright, NULL-terminated */
+	struct cell_spec_deps deps;
 };
 
 #pragma GCC visibility pop

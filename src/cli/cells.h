@@ -7,6 +7,7 @@
 #pragma once
 #include "cell/cell.h"
 #include "cell/code.h"
+#include "cell/deps.h"
 
 #include "base/error.h"
 
@@ -120,6 +121,14 @@ struct cells {
 		cell_progress_fn progress, void *user, struct cell_error *err);
 	int (*file_watch)(struct cell *c, const char *path, bool recursive, int timeout_ms,
 		cell_watch_fn fn, void *user, struct cell_error *err);
+
+	int (*deps_add)(struct cell *c, const struct cell_deps_opts *opts, struct cell_error *err);
+	int (*deps_sync)(struct cell *c, const struct cell_deps_opts *opts, struct cell_error *err);
+	int (*deps_remove)(struct cell *c, const char *language, const char *const *names,
+		struct cell_error *err);
+	int (*deps_list)(struct cell *c, const char *language, cell_dep_fn fn, void *user,
+		struct cell_error *err);
+	int (*deps_lock)(struct cell *c, const char *language, char **ret, struct cell_error *err);
 };
 
 /* Where the cells of this process are: chosen once, before a verb runs. Never NULL. */

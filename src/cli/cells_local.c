@@ -76,6 +76,11 @@ const struct cells cells_local = {
 	.file_upload = cell_file_upload,
 	.file_download = cell_file_download,
 	.file_watch = cell_file_watch,
+	.deps_add = cell_deps_add,
+	.deps_sync = cell_deps_sync,
+	.deps_remove = cell_deps_remove,
+	.deps_list = cell_deps_list,
+	.deps_lock = cell_deps_lock,
 };
 
 const struct cells *cells = &cells_local;

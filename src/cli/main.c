@@ -13,7 +13,9 @@
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/remote/remote.h"
+#include "cli/signals.h"
 #include "cli/spec.h"
+#include "server/fetch.h"
 
 /* A descriptor among the first three that is closed would be taken by the next file we open, and
  * output meant for the user would end up in it. */
@@ -133,12 +135,20 @@ static int dispatch(struct cli *cli, const struct cli_verb *verb, int argc, char
 	return dispatch(cli, next, argc - skipped, argv + skipped);
 }
 
+static bool is_stopped(void *arg)
+{
+	(void)arg;
+	return cli_signals_stop() != 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct cli cli = {.verbs = cli_verbs};
 	char *none[] = {(char[]){"cell"}, NULL};
 
 	open_standard_fds();
+	fetch_set_cancelled(is_stopped);
+	cell_deps_set_fetch(fetch_url);
 	(void)setlocale(LC_CTYPE, "");
 	(void)cli_color_set(&cli, "auto");
 	if (argc < 1) {

@@ -22,6 +22,7 @@ const struct cli_verb *const cli_verbs[] = {
 	&cli_verb_top,
 	&cli_verb_cp,
 	&cli_verb_file,
+	&cli_verb_deps,
 	&cli_verb_ls,
 	&cli_verb_inspect,
 	&cli_verb_rm,

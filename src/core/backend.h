@@ -78,6 +78,7 @@ struct cell_backend_planned {
 	const char *summary;
 	cell_caps caps; /* what it will promise; used to answer "who has it" */
 	int tier;
+	const char *instead; /* what to use meanwhile; NULL: nothing in particular */
 };
 extern const struct cell_backend_planned cell_backends_planned[];
 

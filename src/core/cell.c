@@ -15,7 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/code_defaults.h"
 #include "core/contract.h"
+#include "core/deps/place.h"
 #include "core/env.h"
 #include "core/handle.h"
 #include "core/link.h"
@@ -124,7 +126,7 @@ int cell_prepare(const struct cell_spec *spec, struct cell **ret, struct cell_er
 	c->degraded = degraded;
 	c->timeout_ms = spec->timeout_ms;
 	if ((spec->cwd && !(c->cwd = strdup(spec->cwd))) ||
-		(spec->user && !(c->user = strdup(spec->user))))
+		(spec->user && !(c->user = strdup(spec->user))) || code_defaults_set(c, spec) < 0)
 		return cell_fail_errno(err, ENOMEM, "make a cell");
 	r = cell_env_compose(spec->env_from, environ, spec->env, &c->env, err);
 	if (r >= 0)
@@ -222,6 +224,7 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	auto_store struct cell_store store = CELL_STORE_INIT;
 	auto_cell struct cell *c = NULL;
 	auto_free char *workspace = NULL;
+	auto_deps_mounts struct deps_mounts mounts = {0};
 	struct cell_spec own = *spec;
 	int r = cell_resources_complete(&own, err);
 
@@ -241,9 +244,13 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	r = take_place(&store, c, &own, err);
 	if (r < 0)
 		return r;
-	r = cell_place_create(c, &own, err);
+	r = deps_place_make(c, &own, &mounts, err);
+	if (r >= 0)
+		r = cell_place_create(c, &own, err);
 	if (r >= 0)
 		r = cell_place_connect(c, err);
+	if (r >= 0)
+		r = deps_place_open(c, &own, err);
 	if (r >= 0 && cell_record_set_str(c->record, "state", "ready") < 0)
 		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
 	if (r >= 0)

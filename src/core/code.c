@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/cell.h"
+#include "core/code_defaults.h"
 #include "core/code_event.h"
 #include "core/contract.h"
 #include "core/exec.h"
@@ -48,7 +49,7 @@ int cell_code_exec(struct cell *c, const struct cell_code_opts *opts, const char
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
 	const struct cell_exec_opts o = {
 		.id = opts->id,
-		.timeout_ms = opts->timeout_ms,
+		.timeout_ms = code_deadline_ms(c, opts),
 		.grace_ms = opts->grace_ms,
 		.keep_bytes = opts->keep_bytes,
 		.flags = (opts->with_input ? CELL_EXEC_STDIN : 0u) |
@@ -68,6 +69,9 @@ int cell_code_exec(struct cell *c, const struct cell_code_opts *opts, const char
 			"run code: the context's name '%.64s...' is too long", opts->context);
 	if (!opts->code && !kind)
 		return cell_fail(err, CELL_EINVAL, EINVAL, "run code: no code given");
+	r = code_check_language(c, opts->language, opts->context, err);
+	if (r < 0)
+		return r;
 	r = put_code(opts, kind, &b, err);
 	if (r == 0)
 		r = exec_surroundings(c, &o, !is_waiting, &b, err);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "core/cell.h"
 #include "core/code.h"
+#include "core/code_defaults.h"
 #include "core/contract.h"
 #include "core/exec_fields.h"
 #include "core/link.h"
@@ -46,6 +47,8 @@ int cell_context_create(struct cell *c, const struct cell_context_opts *opts,
 
 	if (r == 0 && opts->name)
 		r = check_name(opts->name, err);
+	if (r == 0)
+		r = code_check_language(c, opts->language, NULL, err);
 	if (r == 0 && put_options(opts, &b) < 0)
 		r = cell_fail(err, CELL_EINVAL, E2BIG, "make a context: its options are too large");
 	if (r == 0)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/code_defaults.h"
 #include "core/guest_process.h"
 #include "core/link.h"
 #include "core/record.h"
@@ -42,6 +43,7 @@ void cell_handle_free(struct cell *c)
 	cell_closep(&c->guest.stream_fd);
 	cell_closep(&c->guest.pidfd);
 	cell_record_list_free(&c->env);
+	cell_record_list_free(&c->languages);
 	free(c->directory);
 	free(c->cwd);
 	free(c->user);
@@ -101,6 +103,8 @@ int cell_handle_from_record(const char *name, json_t *record, struct cell_slot *
 		r = copy(&c->user, record, "user");
 	if (!r)
 		r = cell_record_list(record, "env", &c->env);
+	if (!r && record)
+		r = code_defaults_load(c);
 	const char *backend = cell_record_str(record, "backend");
 	/* of another build: it can still be listed and removed, its guest be found */
 	if (!r && backend && cell_backend_chain(backend, chain, NULL) == 0)

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "core/contract.h"
+#include "core/deps/place.h"
 #include "core/nearest.h"
 
 static void need(struct cell_needs *ret, enum cell_cap cap, bool may_degrade, const char *fmt, ...)
@@ -188,6 +189,8 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 	if (spec->n_mounts)
 		need(ret, CELL_CAP_MOUNTS, false, "mounts: %s -> %s", spec->mounts[0].source,
 			spec->mounts[0].target);
+	if (deps_are_wanted(spec))
+		need(ret, CELL_CAP_EXEC, false, "deps");
 	if (spec->user)
 		need(ret, CELL_CAP_USER, false, "user: %s", spec->user);
 	if (spec->timeout_ms)

@@ -34,7 +34,10 @@
 
 const struct cell_backend_planned cell_backends_planned[] = {
 	{"in_process", "code in the caller's own process, nothing in between",
-		CAP(EXEC) | CAP(FILES) | CAP(WORKSPACE), 0},
+		CAP(EXEC) | CAP(FILES) | CAP(WORKSPACE), 0,
+		"a C library has no interpreter in its process to run code in; an SDK has its "
+		"caller's. The "
+		"nearest is subprocess: a process of its own, no wall"},
 	{"docker", "a fresh container by the Docker Engine", CONTAINER | CAP(GPU), 2},
 	{"podman", "a fresh container by Podman, rootless too", CONTAINER | CAP(GPU), 2},
 	{"containerd", "a container by containerd, without Docker", CONTAINER, 2},

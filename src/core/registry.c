@@ -49,7 +49,8 @@ static int fail_unknown(const char *name, struct cell_error *err)
 			int r = cell_fail(err, CELL_ENOTSUP, 0,
 				"back end '%s' (%s) is not available in this build", p->name,
 				p->summary);
-			return cell_error_hint(err, r, "in this build: %s", built);
+			return p->instead ? cell_error_hint(err, r, "%s", p->instead)
+					  : cell_error_hint(err, r, "in this build: %s", built);
 		}
 		near = cell_nearest(name, p->name, near, &best);
 	}

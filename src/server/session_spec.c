@@ -14,6 +14,7 @@
 #include "server/schedule.h"
 #include "server/server.h"
 #include "server/session.h"
+#include "server/session_deps.h"
 #include "server/settings.h"
 
 #define SESSION_LABEL "cell.session"
@@ -49,6 +50,8 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec,
 		r = check_path(srv, "seccomp", spec->seccomp, err);
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
 		r = check_path(srv, "mount", spec->mounts[i].source, err);
+	if (r == 0)
+		r = session_deps_check(srv, spec, err);
 	if (r == 0 && spec->env_from != CELL_ENV_NONE) {
 		r = cell_fail(err, CELL_EDENIED, 0,
 			"env_from: the server's environment is not for sessions");
@@ -116,6 +119,10 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 		(void)snprintf(tier, sizeof tier, "%d", srv->set.min_tier);
 		r = cell_config_set(cfg, "tier", tier, "server.min_tier", err);
 	}
+	if (r == 0)
+		r = cell_config_spec(cfg, &spec, err);
+	if (r == 0)
+		r = session_deps_complete(srv, cfg, spec, err);
 	if (r == 0)
 		r = cell_config_set(cfg, "name", name, "the session", err);
 	if (r == 0)

@@ -15,7 +15,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "cli"))
-for name in ("test_big", "test_cleanup", "test_code", "test_cp", "test_errors", "test_files", "test_named", "test_repl", "test_run", "test_terminal"):
+for name in ("test_big", "test_cleanup", "test_code", "test_cp", "test_deps", "test_errors", "test_files", "test_named", "test_repl", "test_run", "test_terminal"):
     pytest.register_assert_rewrite(name)
 
 

@@ -46,6 +46,12 @@ static int check_paths(const struct cell_spec *spec, struct cell_error *err)
 		r = check_path("seccomp", spec->seccomp, err);
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
 		r = check_path("mount", spec->mounts[i].source, err);
+	if (r == 0)
+		r = check_path("venv_dir", spec->deps.venv_dir, err);
+	if (r == 0 && spec->deps.index && strncmp(spec->deps.index, "http", 4) != 0)
+		r = check_path("deps.index", spec->deps.index, err);
+	for (const char *const *p = spec->deps.find_links; r == 0 && p && *p; p++)
+		r = check_path("deps.find_links", *p, err);
 	return r;
 }
 
@@ -158,12 +164,38 @@ static json_t *network(const struct cell_spec *spec)
 	return o;
 }
 
+static json_t *deps(const struct cell_spec *spec)
+{
+	const struct cell_spec_deps *d = &spec->deps;
+	json_t *o = json_object();
+
+	if (d->is_wanted)
+		(void)json_object_set_new(o, "enabled", json_true());
+	if (d->runtime)
+		(void)json_object_set_new(o, "allow_runtime",
+			json_boolean(d->runtime == CELL_RUNTIME_DEPS_ALLOWED));
+	put(o, "python_version", d->python_version);
+	put(o, "venv_dir", d->venv_dir);
+	put_nonempty(o, "preinstalled", words(d->preinstalled));
+	put_nonempty(o, "preinstalled_npm", words(d->preinstalled_npm));
+	put(o, "index", d->index);
+	put_nonempty(o, "find_links", words(d->find_links));
+	put(o, "npm_registry", d->npm_registry);
+	return o;
+}
+
 static json_t *kernels(const struct cell_spec *spec)
 {
 	json_t *o = json_object();
 
 	put_nonempty(o, "warm", words(spec->warm));
 	put_nonempty(o, "preload", words(spec->preload));
+	if (spec->code_timeout_ms == CELL_NO_TIMEOUT)
+		put(o, "timeout", "none");
+	else if (spec->code_timeout_ms)
+		(void)json_object_set_new(o, "timeout",
+			json_sprintf("%llums", (unsigned long long)spec->code_timeout_ms));
+	put_nonempty(o, "languages", words(spec->languages));
 	return o;
 }
 
@@ -199,6 +231,8 @@ static json_t *body_of(const struct cell_spec *spec)
 	put(o, "lifecycle", lifecycles[spec->lifecycle]);
 	put_nonempty(o, "labels", pairs(spec->labels));
 	put_nonempty(o, "needs", words(spec->needs));
+	put_nonempty(o, "deps", deps(spec));
+	put_nonempty(o, "kernels", kernels(spec));
 	return o;
 }
 

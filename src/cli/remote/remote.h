@@ -210,6 +210,15 @@ int remote_file_untar(struct cell *c, const char *path, cell_source_fn fn, void 
 int remote_file_watch(struct cell *c, const char *path, bool recursive, int timeout_ms,
 	cell_watch_fn fn, void *user, struct cell_error *err);
 
+/* deps.c */
+int remote_deps_add(struct cell *c, const struct cell_deps_opts *opts, struct cell_error *err);
+int remote_deps_sync(struct cell *c, const struct cell_deps_opts *opts, struct cell_error *err);
+int remote_deps_remove(struct cell *c, const char *language, const char *const *names,
+	struct cell_error *err);
+int remote_deps_list(struct cell *c, const char *language, cell_dep_fn fn, void *user,
+	struct cell_error *err);
+int remote_deps_lock(struct cell *c, const char *language, char **ret, struct cell_error *err);
+
 /* transfer.c */
 int remote_file_upload(struct cell *c, const char *host_path, const char *path,
 	cell_progress_fn progress, void *user, struct cell_error *err);

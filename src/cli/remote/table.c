@@ -68,5 +68,10 @@ const struct cells cells_remote = {
 	.file_upload = remote_file_upload,
 	.file_download = remote_file_download,
 	.file_watch = remote_file_watch,
+	.deps_add = remote_deps_add,
+	.deps_sync = remote_deps_sync,
+	.deps_remove = remote_deps_remove,
+	.deps_list = remote_deps_list,
+	.deps_lock = remote_deps_lock,
 	.tick = remote_tick,
 };

@@ -40,6 +40,8 @@ enum text_form {
 	TEXT_REPO,	  /* owner/name or a URL */
 	TEXT_DESTINATION, /* 10.1.2.0/24, 10.1.2.3:5432, [fd00::1]:443 */
 	TEXT_ADDRESS,	  /* 10.1.2.3, fd00::1 */
+	TEXT_PATH,	  /* of the host, relative to the file it stands in */
+	TEXT_PATH_OR_URL, /* http://, https://, or such a path */
 };
 
 /* Where a value goes in struct cell_spec. */
@@ -50,6 +52,8 @@ enum spec_kind {
 	SPEC_U32,
 	SPEC_SECONDS, /* uint32_t, from milliseconds, rounded up */
 	SPEC_BOOL,
+	SPEC_SWITCH,  /* uint32_t: 0 not said, 1 false, 2 true */
+	SPEC_TIMEOUT, /* uint64_t: 0 not said, CELL_NO_TIMEOUT none */
 	SPEC_ENUM,
 	SPEC_LIST,
 	SPEC_PAIRS,

@@ -120,6 +120,13 @@ static int put(struct spec_store *s, const struct config_key *key, const struct 
 	case SPEC_BOOL:
 		*(bool *)at = n->number;
 		return 0;
+	case SPEC_SWITCH:
+		number = n->number ? 2 : 1;
+		memcpy(at, &number, sizeof number);
+		return 0;
+	case SPEC_TIMEOUT:
+		memcpy(at, n->number ? &n->number : &(uint64_t){CELL_NO_TIMEOUT}, sizeof n->number);
+		return 0;
 	case SPEC_LIST:
 		return put_list(s, n, at);
 	case SPEC_PAIRS:

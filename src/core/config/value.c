@@ -124,6 +124,8 @@ static const char *form_problem(enum text_form form, const char *s)
 			       ? NULL
 			       : "an address such as 192.0.2.1 or 2001:db8::1";
 	case TEXT_ANY:
+	case TEXT_PATH:
+	case TEXT_PATH_OR_URL:
 		break;
 	}
 	return NULL;
@@ -200,6 +202,9 @@ static int read_path(const struct value_context *c, struct node *n, struct cell_
 		char buf[QUOTE_MAX];
 		return set_text(n, enum_word(c->key->values, word, buf), err);
 	}
+	if (c->key->form == TEXT_PATH_OR_URL &&
+		(!strncmp(n->text, "http://", 7) || !strncmp(n->text, "https://", 8)))
+		return 0;
 	r = value_resolve_path(n->source, n->text, &full);
 	if (r == -ENOMEM)
 		return config_no_memory(err);
@@ -378,7 +383,8 @@ int value_read_scalar(const struct value_context *c, struct node *n, struct cell
 			return cell_error_hint(err, value_refuse(c, n, err),
 				"quote it if text is meant: \"%s\"", n->text);
 		n->kind = NODE_STRING;
-		return value_check_text(c, n, err);
+		return c->key->form == TEXT_PATH ? read_path(c, n, err)
+						 : value_check_text(c, n, err);
 	case KEY_PATH:
 		n->kind = NODE_STRING;
 		return read_path(c, n, err);
