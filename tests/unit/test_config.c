@@ -380,7 +380,7 @@ TEST(what_this_build_cannot_honour_is_not_passed_over)
 	struct cell_config *cfg = config_of("backend: local\nallow_runtime_deps: true\n");
 	spec_from(cfg);
 	cell_config_free(cfg);
-	cfg = config_of("backend: docker\nallow_runtime_deps: false\n");
+	cfg = config_of("backend: kubernetes\nallow_runtime_deps: false\n");
 	spec_from(cfg);
 	cell_config_free(cfg);
 }

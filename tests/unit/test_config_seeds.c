@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_config_seeds.c: every example of the founding documents loads and means what its page says. */
 #include <dirent.h>
+#include <errno.h>
 
 #include "config_helper.h"
 
@@ -233,7 +234,15 @@ TEST(subprocess_executor_is_refused_for_what_this_build_cannot_honour)
 TEST(container_executor)
 {
 	struct cell_config *cfg = load("executors/container.yaml");
-	const struct cell_spec *s = spec_from(cfg);
+	const struct cell_spec *s = NULL;
+	struct cell_error err = {0};
+
+	/* all of it is understood; what nobody in this build honours is not passed over */
+	ASSERT_STR(value_text(cfg, "allow_runtime_deps"), "false");
+	ASSERT_ERR(cell_config_spec(cfg, &s, &err), -EOPNOTSUPP);
+	ASSERT_HAS(err.msg, "'allow_runtime_deps'");
+	ASSERT_OK(cell_config_set(cfg, "allow_runtime_deps", "true", "test", &err));
+	s = spec_from(cfg);
 	ASSERT_STR(s->backend, "docker");
 	ASSERT_NUM(s->timeout_ms, 60000);
 	ASSERT_NUM(s->limits.memory_bytes, 512 * MIB);
@@ -241,6 +250,5 @@ TEST(container_executor)
 	ASSERT_NUM(s->network, CELL_NETWORK_OPEN);
 	ASSERT_STR(value_text(cfg, "auth_token"), "your-secret-token");
 	ASSERT_STR(value_text(cfg, "auth_disabled"), "false");
-	ASSERT_STR(value_text(cfg, "allow_runtime_deps"), "false");
 	cell_config_free(cfg);
 }
