@@ -24,6 +24,7 @@ extern "C" {
 	X(BACKGROUND, "background", "commands that outlive the client and can be attached again") \
 	X(NAMED, "named", "cells that outlive the process that made them")                        \
 	X(USER, "user", "run a command as another user of the cell")                              \
+	X(DEFAULT_USER, "default-user", "commands run as the user that the spec names")           \
 	X(WORKSPACE, "workspace", "a directory of the host as the cell's workspace")              \
 	X(PRIVATE_HOME, "private-home", "HOME and TMPDIR of its own, removed afterwards")         \
 	X(KILL_TREE, "kill-tree", "a deadline ends every descendant, double-forked ones too")     \
@@ -34,6 +35,8 @@ extern "C" {
 	X(ROOT_DIR, "root.dir", "a root tree given as a directory")                               \
 	X(ROOT_TAR, "root.tar", "a root tree given as a tar archive")                             \
 	X(IMAGE, "image", "container images")                                                     \
+	X(PULL, "image.pull", "images are fetched from a registry")                               \
+	X(RUNTIME, "runtime", "another OCI runtime than the usual one")                           \
 	X(MOUNTS, "mounts", "further directories of the host, read-write or read-only")           \
 	X(LIMIT_MEMORY, "limits.memory", "memory of the whole cell")                              \
 	X(LIMIT_CPUS, "limits.cpus", "CPU time per second of the whole cell")                     \
@@ -54,6 +57,7 @@ extern "C" {
 	X(NET_OPEN, "network.open", "network without a list of domains")                          \
 	X(NET_PRIVATE, "network.private",                                                         \
 		"an open network closed to host and private addresses, but for named ones")       \
+	X(NET_NAMED, "network.named", "a network of the container engine by its name")            \
 	X(GPU, "gpu", "a GPU")                                                                    \
 	X(PAUSE, "pause", "freeze and thaw")                                                      \
 	X(SNAPSHOT, "snapshot", "save and restore")                                               \

@@ -51,6 +51,14 @@ enum cell_resource_model {
 	CELL_RESOURCES_DEDICATED,
 };
 
+/* When the image of a container engine is fetched from its registry. */
+enum cell_pull {
+	CELL_PULL_DEFAULT = 0, /* when it is missing */
+	CELL_PULL_ALWAYS,
+	CELL_PULL_MISSING,
+	CELL_PULL_NEVER,
+};
+
 /* Where a cell writes what is neither in its workspace nor in a mount: changes to its image, /tmp,
  * its home, a private workspace. limits.disk_bytes and limits.inodes are its size. */
 enum cell_scratch {
@@ -103,10 +111,12 @@ struct cell_spec_deps {
 };
 
 struct cell_spec {
-	const char *name;      /* NULL: ephemeral, gone when closed */
-	const char *backend;   /* NULL: the strongest usable here */
-	int tier;	       /* 0: none asked for; 1..4: refuse weaker walls */
-	const char *image;     /* container image */
+	const char *name;    /* NULL: ephemeral, gone when closed */
+	const char *backend; /* NULL: the strongest usable here */
+	int tier;	     /* 0: none asked for; 1..4: refuse weaker walls */
+	const char *image;   /* container image */
+	enum cell_pull pull;
+	const char *runtime;   /* OCI runtime of a container: "runsc"; NULL: the back end's own */
 	const char *root;      /* root tree: directory or tar archive (chroot, jail) */
 	const char *workspace; /* host directory; NULL: the current one, or the back end's own */
 	bool own_workspace; /* without `workspace`: never the current directory, but a new one that
@@ -134,6 +144,7 @@ struct cell_spec {
 	 * back end's own */
 	const char *seccomp;
 	enum cell_network network;
+	const char *network_name; /* a network of the container engine's, instead of a mode */
 	const char *const *network_allow; /* NULL-terminated domains */
 	/* With an open network: private addresses and ranges that may be reached all the same
 	 * ("10.1.2.0/24", "10.1.2.3:5432", "[fd00::1]:443"), and resolvers instead of the host's;

@@ -221,6 +221,10 @@ void cli_tell_degraded(const struct cli *cli, const struct cell *c)
 {
 	cell_caps caps = cells->degraded(c);
 
+	if (caps & CELL_CAP_BIT(CELL_CAP_HIDE_FILES)) /* no limit that is missing, but all of it */
+		cli_note(cli,
+			"warning: this cell has no walls: it is given the socket of a container "
+			"engine, and whoever holds that is root on the engine's machine");
 	for (int cap = 0; cap < CELL_CAP_COUNT; cap++)
 		if (caps & CELL_CAP_BIT(cap))
 			cli_note(cli, "warning: %s is not enforced by back end %s",

@@ -182,6 +182,10 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 		need(ret, CELL_CAP_NAMED, false, "name: %s", spec->name);
 	if (spec->image)
 		need(ret, CELL_CAP_IMAGE, false, "image: %s", spec->image);
+	if (spec->pull == CELL_PULL_ALWAYS)
+		need(ret, CELL_CAP_PULL, false, "pull: always");
+	if (spec->runtime)
+		need(ret, CELL_CAP_RUNTIME, false, "runtime: %s", spec->runtime);
 	if (spec->root && (r = root_needs(spec->root, ret, err)) < 0)
 		return r;
 	if (spec->workspace)
@@ -192,7 +196,7 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 	if (deps_are_wanted(spec))
 		need(ret, CELL_CAP_EXEC, false, "deps");
 	if (spec->user)
-		need(ret, CELL_CAP_USER, false, "user: %s", spec->user);
+		need(ret, CELL_CAP_DEFAULT_USER, false, "user: %s", spec->user);
 	if (spec->timeout_ms)
 		need(ret, CELL_CAP_KILL_TREE, false, "timeout: %" PRIu64 "ms", spec->timeout_ms);
 	limits_needs(&spec->limits, ret);
@@ -215,6 +219,15 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 	if (spec->network == CELL_NETWORK_ALLOW || (spec->network_allow && *spec->network_allow))
 		need(ret, CELL_CAP_NET_ALLOW, false, "network.allow: %s",
 			spec->network_allow && *spec->network_allow ? *spec->network_allow : "[]");
+	if (spec->network_name) {
+		need(ret, CELL_CAP_NET_NAMED, false, "network.name: %s", spec->network_name);
+		if (spec->network == CELL_NETWORK_NONE || spec->network == CELL_NETWORK_ALLOW) {
+			r = cell_fail(err, CELL_EINVAL, 0,
+				"network.name: %s, and a mode that closes the network",
+				spec->network_name);
+			return cell_error_hint(err, r, "leave one of the two out");
+		}
+	}
 	if (spec->network == CELL_NETWORK_OPEN)
 		need(ret, CELL_CAP_NET_OPEN, false, "network: open");
 	const char *const *exceptions = spec->network_private && *spec->network_private

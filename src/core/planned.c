@@ -10,7 +10,7 @@
 
 #define COMMANDS                                                                         \
 	(CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) | \
-		CAP(USER) | CAP(KILL_TREE))
+		CAP(USER) | CAP(DEFAULT_USER) | CAP(KILL_TREE))
 #define WALLS (CAP(PRIVATE_HOME) | CAP(HIDE_FILES) | CAP(HIDE_PROCESSES))
 #define RLIMITS \
 	(CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME))
@@ -38,8 +38,6 @@ const struct cell_backend_planned cell_backends_planned[] = {
 		"a C library has no interpreter in its process to run code in; an SDK has its "
 		"caller's. The "
 		"nearest is subprocess: a process of its own, no wall"},
-	{"docker", "a fresh container by the Docker Engine", CONTAINER | CAP(GPU), 2},
-	{"podman", "a fresh container by Podman, rootless too", CONTAINER | CAP(GPU), 2},
 	{"containerd", "a container by containerd, without Docker", CONTAINER, 2},
 	{"oci", "a bundle run by runc, crun, runsc (gVisor) or kata",
 		CONTAINER | CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(OWN_KERNEL), 2},

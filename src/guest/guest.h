@@ -232,6 +232,13 @@ void reaper_end_orphans(void);
 /* parked.c: wait for the lease; the client's stream, or with guest.has_listener where clients come from.
  * Leaves when there will be none. */
 int guest_await_lease(int wait_fd, char *argv0);
+/* reach.c: where no fd can be passed. A socket on which the lease comes; a listening one; the one client of an ephemeral
+ * cell, waited for. Negative errno. */
+int guest_call(const char *path);
+int guest_listen(const char *path);
+int guest_first_client(const char *path);
+/* Between stdin, stdout and a guest that listens, until that one ends: an exit status. */
+int guest_relay(const char *path);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */
 void guest_shutdown(struct stream *s);
 void guest_forget(const struct stream *s); /* it is gone: no END for it */

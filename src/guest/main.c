@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main.c: the guest, the static program inside every cell. It is started by a back end with a
- * connected socket (--fd), a listening one (--listen-fd), both, or one on which a connected one will come
- * (--wait-fd), and serves until it is told to leave, until its only connection ends, or until it is killed.
+ * connected socket (--fd), a listening one (--listen-fd), both, or one on which either will come
+ * (--wait-fd), and serves until it is told to leave, until its only connection ends, or until it is killed. Where no
+ * file descriptor can be passed there are paths instead (reach.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,10 +34,12 @@ static int oom_eventfd = -1, oom_events_fd = -1;
 static struct stream *leaving_stream;
 
 static const char usage[] =
-	"usage: cell-guest (--fd N | --listen-fd N)... --workspace DIR [--spool DIR] [--home DIR]\n"
-	"                  [--wait-fd N] [--tmp DIR] [--rlimit NAME=VALUE]... [--oom-eventfd N | "
-	"--oom-events-fd "
-	"N] [--warm LANGUAGES]\n"
+	"usage: cell-guest (--fd N | --listen-fd N | --wait-fd N)... --workspace DIR [--spool "
+	"DIR]\n"
+	"                  [--home DIR] [--tmp DIR] [--rlimit NAME=VALUE]...\n"
+	"                  [--oom-eventfd N | --oom-events-fd N | --oom-cgroup DIR] [--warm LANGUAGES]\n"
+	"       cell-guest (--call SOCKET | --listen SOCKET | --listen-once SOCKET) ...\n"
+	"       cell-guest --relay SOCKET\n"
 	"The program inside a cell. It is started by Cell, not by hand.\n";
 
 __attribute__((noreturn)) static void die(const char *what, const char *name, int e)
@@ -124,6 +128,29 @@ static int parse_fd(const char *text)
 	return (int)v;
 }
 
+/* What reach.c gave, or the end. */
+static int reached(int fd, const char *how, const char *path)
+{
+	if (fd < 0)
+		die(how, path, -fd);
+	return fd;
+}
+
+/* The count of kills in a container's own cgroup: of version 2, or 1, which has it under another name. A container
+ * without either is told nothing. */
+static int open_oom_events(const char *dir)
+{
+	static const char *const names[] = {"memory.events", "memory/memory.oom_control"};
+	char path[256];
+	int fd = -1;
+
+	for (size_t i = 0; fd < 0 && i < 2; i++) {
+		(void)snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	return fd;
+}
+
 static int open_directory(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -151,6 +178,12 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd, int *wait_fd)
 			*listen_fd = parse_fd(value);
 		else if (strcmp(name, "--wait-fd") == 0)
 			*wait_fd = parse_fd(value);
+		else if (strcmp(name, "--call") == 0)
+			*wait_fd = reached(guest_call(value), "call", value);
+		else if (strcmp(name, "--listen") == 0)
+			*listen_fd = reached(guest_listen(value), "listen on", value);
+		else if (strcmp(name, "--listen-once") == 0)
+			*fd = reached(guest_first_client(value), "wait for a client on", value);
 		else if (strcmp(name, "--workspace") == 0)
 			guest.workspace = value;
 		else if (strcmp(name, "--spool") == 0)
@@ -165,6 +198,8 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd, int *wait_fd)
 			oom_events_fd = parse_fd(value);
 		else if (strcmp(name, "--warm") == 0)
 			warm = value;
+		else if (strcmp(name, "--oom-cgroup") == 0)
+			oom_events_fd = open_oom_events(value);
 		else if (strcmp(name, "--rlimit") == 0)
 			add_rlimit(value);
 		else
@@ -224,10 +259,24 @@ static void reset_signals(void)
 	(void)sigaction(SIGINT, &ignore, NULL);
 }
 
+/* The lease brings a connected stream, or for a cell that outlives its creator a listening socket. */
+static void take_lease(int wait_fd, char *argv0, int *fd, int *listen_fd)
+{
+	int got = guest_await_lease(wait_fd, argv0), is_listening = 0;
+	socklen_t n = sizeof is_listening;
+
+	(void)getsockopt(got, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &n);
+	*(is_listening ? listen_fd : fd) = got;
+	guest.has_listener = is_listening;
+	guest.workspace_fd = open_directory(guest.workspace);
+}
+
 int main(int argc, char **argv)
 {
 	int fd = -1, listen_fd = -1, wait_fd = -1;
 
+	if (argc == 3 && strcmp(argv[1], "--relay") == 0)
+		return guest_relay(argv[2]);
 	reset_signals();
 	open_standard_fds();
 	parse(argc, argv, &fd, &listen_fd, &wait_fd);
@@ -256,14 +305,8 @@ int main(int argc, char **argv)
 		r = oom_watch_events(oom_events_fd);
 	if (r == 0)
 		spare_start(warm);
-	if (r == 0 && wait_fd >= 0) {
-		fd = guest_await_lease(wait_fd, argv[0]);
-		guest.workspace_fd = open_directory(guest.workspace);
-		if (guest.has_listener) {
-			listen_fd = fd;
-			fd = -1;
-		}
-	}
+	if (r == 0 && wait_fd >= 0)
+		take_lease(wait_fd, argv[0], &fd, &listen_fd);
 	if (r == 0 && listen_fd >= 0)
 		r = conn_listen(listen_fd);
 	if (r == 0 && fd >= 0)

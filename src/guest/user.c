@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static void take(struct user *u, const struct passwd *pw)
@@ -52,6 +54,12 @@ static bool parse_ids(const char *p, unsigned *uid, unsigned *gid, bool *has_gid
 	return *p == '\0';
 }
 
+/* Root of a container without capabilities is nobody else's. */
+static bool may_change(void)
+{
+	return prctl(PR_CAPBSET_READ, CAP_SETUID) != 0 && prctl(PR_CAPBSET_READ, CAP_SETGID) != 0;
+}
+
 int user_resolve(const char *spec, struct user *ret, struct cell_error *err)
 {
 	unsigned uid, gid;
@@ -91,7 +99,7 @@ int user_resolve(const char *spec, struct user *ret, struct cell_error *err)
 		}
 		take(ret, pw);
 	}
-	if (geteuid() != 0) {
+	if (geteuid() != 0 || !may_change()) {
 		if (ret->uid == geteuid()) {
 			ret->is_self = true;
 			return 0;

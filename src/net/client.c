@@ -35,6 +35,8 @@ int http_client_new(const char *url, const struct http_client_options *options,
 		c->o = *options;
 	c->o.connect_ms = c->o.connect_ms ? c->o.connect_ms : 10000;
 	if ((c->o.ca_file && !(c->ca_file = strdup(c->o.ca_file))) ||
+		(c->o.cert_file && !(c->cert_file = strdup(c->o.cert_file))) ||
+		(c->o.key_file && !(c->key_file = strdup(c->o.key_file))) ||
 		!(c->user_agent =
 				strdup(c->o.user_agent ? c->o.user_agent : "cell/" CELL_VERSION))) {
 		http_client_free(c);
@@ -58,6 +60,8 @@ void http_client_free(struct http_client *c)
 	hang_up(c);
 	dial_tls_free(c->ctx);
 	free(c->ca_file);
+	free(c->cert_file);
+	free(c->key_file);
 	free(c->user_agent);
 	free(c);
 }
@@ -91,6 +95,8 @@ int client_open(struct http_client *c, const struct dial_wait *w, struct net_str
 		own.deadline_ms = limit_ms;
 	if (c->url.scheme == NET_HTTPS && !c->ctx) {
 		int r = dial_tls(c->ca_file, c->o.is_insecure, &c->ctx, err);
+		if (r == 0 && c->cert_file)
+			r = dial_tls_identity(c->ctx, c->cert_file, c->key_file, err);
 		if (r < 0)
 			return r;
 	}
@@ -416,5 +422,40 @@ int http_client_call(struct http_client *c, const struct http_call *call, struct
 		if (r < 0)
 			http_reply_done(ret);
 	}
+	return r;
+}
+
+int http_client_upgrade(struct http_client *c, const struct http_call *call, const char *protocol,
+	struct net_stream *ret, struct buf *ret_rest, struct http_reply *ret_reply,
+	struct cell_error *err)
+{
+	auto_buf struct buf head = BUF_INIT(HEAD_MAX);
+	struct dial_wait w = {
+		.deadline_ms = call->timeout_ms ? dial_now_ms() + call->timeout_ms : 0,
+		.is_cancelled = c->o.is_cancelled,
+		.arg = c->o.arg};
+	struct answer_reader a;
+	struct net_stream s;
+	char extra[100];
+
+	*ret_reply = (struct http_reply){0};
+	(void)snprintf(extra, sizeof extra, "Connection: Upgrade\r\nUpgrade: %.40s\r\n", protocol);
+	int r = client_build_head(c, call, extra, &head, err);
+	if (r == 0 && call->body_len && buf_add(&head, call->body, call->body_len) < 0)
+		r = cell_fail(err, CELL_EINVAL, ENOBUFS, "the request is too large");
+	if (r == 0)
+		r = client_open(c, &w, &s, err);
+	if (r < 0)
+		return r;
+	client_reader_init(&a, call, ret_reply);
+	r = dial_write(&s, head.data, head.len, &w);
+	r = r < 0 ? client_fail(c, r, "send the request to", err)
+		  : client_read(c, &s, &a, &w, ret_rest, err);
+	if (r == 0 && ret_reply->status != 101)
+		r = -EPROTO;
+	if (r < 0)
+		net_stream_done(&s);
+	else
+		*ret = s;
 	return r;
 }

@@ -20,11 +20,12 @@ struct http_reply;
 struct ws_client;
 
 struct http_client_options {
-	unsigned connect_ms;	/* to be connected, with TLS; 0: 10 s */
-	unsigned stall_ms;	/* without a byte moving, in either direction; 0: no limit */
-	const char *ca_file;	/* PEM; NULL: the system's */
-	bool is_insecure;	/* do not verify the server's certificate */
-	const char *user_agent; /* NULL: "cell/VERSION" */
+	unsigned connect_ms; /* to be connected, with TLS; 0: 10 s */
+	unsigned stall_ms;   /* without a byte moving, in either direction; 0: no limit */
+	const char *ca_file; /* PEM; NULL: the system's */
+	const char *cert_file, *key_file; /* PEM, our own, for a server that asks; NULL: none */
+	bool is_insecure;		  /* do not verify the server's certificate */
+	const char *user_agent;		  /* NULL: "cell/VERSION" */
 	/* Asked while waiting, a few times a second; true ends the call with -EINTR (the user's ^C). May be NULL. */
 	bool (*is_cancelled)(void *arg);
 	void *arg;
@@ -81,6 +82,13 @@ int http_client_call(struct http_client *c, const struct http_call *call, struct
 	struct cell_error *err);
 void http_reply_done(struct http_reply *r);
 const char *http_reply_header(const struct http_reply *r, const char *name); /* NULL: not there */
+
+struct net_stream;
+/* Makes the call on a connection of its own, which after 101 is raw bytes: Docker's "Upgrade: tcp". *ret is then the caller's,
+ * as are bytes that came behind the answer, in *ret_rest. Any other status: -EPROTO with the answer in *ret_reply. */
+int http_client_upgrade(struct http_client *c, const struct http_call *call, const char *protocol,
+	struct net_stream *ret, struct buf *ret_rest, struct http_reply *ret_reply,
+	struct cell_error *err);
 
 /* --- WebSocket -------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 struct http_client {
 	struct net_url url;
 	struct http_client_options o;
-	char *ca_file, *user_agent;
+	char *ca_file, *cert_file, *key_file, *user_agent;
 	struct ssl_ctx_st *ctx;
 	struct net_stream stream;
 	bool is_open;

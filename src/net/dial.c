@@ -88,6 +88,21 @@ int dial_tls(const char *ca_file, bool is_insecure, struct ssl_ctx_st **ret, str
 	return 0;
 }
 
+int dial_tls_identity(struct ssl_ctx_st *ctx, const char *cert_file, const char *key_file,
+	struct cell_error *err)
+{
+	ERR_clear_error();
+	if (SSL_CTX_use_certificate_chain_file(ctx, cert_file) == 1 &&
+		SSL_CTX_use_PrivateKey_file(ctx, key_file, SSL_FILETYPE_PEM) == 1)
+		return 0;
+	const char *why = ERR_reason_error_string(ERR_peek_last_error());
+	int r = cell_fail(err, CELL_EINVAL, 0, "read our certificate '%s' and its key '%s': %s",
+		cert_file, key_file, why ? why : "not usable");
+
+	ERR_clear_error();
+	return cell_error_hint(err, r, "both are PEM files, and belong together");
+}
+
 void dial_tls_free(struct ssl_ctx_st *ctx)
 {
 	SSL_CTX_free(ctx);

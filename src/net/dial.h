@@ -32,4 +32,7 @@ int dial_write(struct net_stream *s, const void *p, size_t n, const struct dial_
 /* A TLS context for clients. */
 int dial_tls(const char *ca_file, bool is_insecure, struct ssl_ctx_st **ret,
 	struct cell_error *err);
+/* And who we are, for a server that asks. */
+int dial_tls_identity(struct ssl_ctx_st *ctx, const char *cert_file, const char *key_file,
+	struct cell_error *err);
 void dial_tls_free(struct ssl_ctx_st *ctx);

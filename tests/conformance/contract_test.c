@@ -103,7 +103,7 @@ TEST(parts_of_a_spec_that_are_not_promised_are_refused_by_name)
 	struct cell_spec all[11];
 	const enum cell_cap caps[] = {CELL_CAP_IMAGE, CELL_CAP_MOUNTS, CELL_CAP_NET_NONE,
 		CELL_CAP_NET_ALLOW, CELL_CAP_NET_OPEN, CELL_CAP_GPU, CELL_CAP_DEDICATED,
-		CELL_CAP_USER, CELL_CAP_SYSCALL_FILTER, CELL_CAP_SCRATCH_DISK,
+		CELL_CAP_DEFAULT_USER, CELL_CAP_SYSCALL_FILTER, CELL_CAP_SCRATCH_DISK,
 		CELL_CAP_SCRATCH_MEMORY};
 	size_t n = sizeof(caps) / sizeof(*caps);
 

@@ -69,6 +69,7 @@ struct cell_spec suite_spec(const struct suite *s)
 		.backend = s->backend,
 		.workspace = s->workspace[0] ? s->workspace : NULL,
 		.root = s->root[0] ? s->root : NULL,
+		.image = s->image,
 	};
 }
 
@@ -345,6 +346,26 @@ struct census take_census(const char *marker)
 	}
 	closedir(d);
 	return r;
+}
+
+unsigned count_on_host(const char *marker)
+{
+	unsigned found = 0;
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+
+	ASSERT(d != NULL);
+	while ((e = readdir(d))) {
+		char path[300], text[8192];
+
+		if (e->d_name[0] < '1' || e->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
+		ssize_t n = read_small(path, text, sizeof(text));
+		found += n > 0 && memmem(text, (size_t)n, marker, strlen(marker));
+	}
+	closedir(d);
+	return found;
 }
 
 const char *mark(const struct suite *s, const char *word)

@@ -319,19 +319,19 @@ TEST_NEEDS(a_running_call_learns_that_the_guest_died, NEEDS(NAMED))
 TEST_NEEDS(what_ran_in_a_cell_whose_guest_died_is_ended, NEEDS(NAMED))
 {
 	struct cell *c = open_named(s, "headless");
+	const char *marker = mark(s, "headless");
 	auto_talk struct talk t;
 
-	talk_start(&t, c,
-		&(struct cell_exec_opts){.argv = ARGV("./probe", "stay", "300", "mark-headless")});
+	talk_start(&t, c, &(struct cell_exec_opts){.argv = ARGV("./probe", "stay", "300", marker)});
 	talk_expect(&t, "ready\n");
-	ASSERT(take_census("mark-headless").execs_with_marker > 0);
+	ASSERT(count_on_host(marker) > 0);
 	pid_t guest = (pid_t)host_pid_of("headless");
 	ASSERT_INT(kill(guest, SIGKILL), 0);
 	talk_done(&t);
 	(void)cell_close(c, NULL);
 	WAIT_FOR(kill(guest, 0) < 0);
 	FAILS(GONE, cell_reopen("headless", &c, &E));
-	WAIT_FOR(take_census("mark-headless").execs_with_marker == 0);
+	WAIT_FOR(count_on_host(marker) == 0);
 }
 
 TEST(prune_leaves_living_cells_alone)

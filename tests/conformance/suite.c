@@ -433,6 +433,15 @@ static bool add_backend(struct suite *s, const struct cell_backend_info *info)
 			info->summary);
 		return false;
 	}
+	if ((s->caps & NEEDS(IMAGE)) && !(s->caps & NEEDS(ROOT_DIR))) {
+		s->image = getenv("CELL_TEST_IMAGE");
+		if (!s->image) {
+			printf("# %s: left out: it wants an image, named by CELL_TEST_IMAGE; the "
+			       "suite `engines` has one\n",
+				name_of(s));
+			return false;
+		}
+	}
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct suite {
 	char dir[96];	     /* of this test, on the host */
 	char workspace[128]; /* host directory; "" when the back end takes none */
 	char root[128];	     /* root tree for it; "" when the back end takes none */
+	const char *image;   /* for back ends that know only images ($CELL_TEST_IMAGE); or NULL */
 	char probe[4096];    /* the static helper program, on the host */
 };
 
@@ -193,6 +194,8 @@ struct census {
 struct census take_census(const char *marker); /* marker: in the command line; may be NULL */
 /* A word for a command line that no other test, run or prefix of one has. Good until the fourth call after. */
 const char *mark(const struct suite *s, const char *word);
+/* How many processes of this machine have the marker in their command line, whoever's children they are. */
+unsigned count_on_host(const char *marker);
 /* How many processes have the marker in their command line, as host and cell see it together. */
 unsigned count_marked(struct cell *c, const char *marker);
 /* From /proc/PID/status, in bytes; 0 when it is not there. */

@@ -22,7 +22,10 @@ static const struct {
 	{{.root = "/proc/self/exe"}, CELL_CAP_ROOT_TAR, "root: /proc/self/exe"},
 	{{.workspace = "/tmp"}, CELL_CAP_WORKSPACE, "workspace: /tmp"},
 	{{.mounts = mounts, .n_mounts = 1}, CELL_CAP_MOUNTS, "mounts: /a -> /b"},
-	{{.user = "nobody"}, CELL_CAP_USER, "user: nobody"},
+	{{.user = "nobody"}, CELL_CAP_DEFAULT_USER, "user: nobody"},
+	{{.runtime = "runsc"}, CELL_CAP_RUNTIME, "runtime: runsc"},
+	{{.pull = CELL_PULL_ALWAYS}, CELL_CAP_PULL, "pull: always"},
+	{{.network_name = "backend"}, CELL_CAP_NET_NAMED, "network.name: backend"},
 	{{.timeout_ms = 5000}, CELL_CAP_KILL_TREE, "timeout: 5000ms"},
 	{{.limits.memory_bytes = 512u << 20}, CELL_CAP_LIMIT_MEMORY, "limits.memory: 512m"},
 	{{.limits.cpu_millis = 1500}, CELL_CAP_LIMIT_CPUS, "limits.cpus: 1.500"},
@@ -99,7 +102,7 @@ TEST(what_a_backend_lacks_is_refused_by_name_with_key_and_holders)
 	ASSERT_HAS(err.msg, "'local'");
 	ASSERT_HAS(err.msg, "limits.memory");
 	ASSERT_HAS(err.msg, "limits.memory: 512m");
-	ASSERT_HAS(err.hint, "not in this build: docker");
+	ASSERT_HAS(err.hint, "not in this build: ");
 	ASSERT_STR(err.backend, "local");
 }
 

@@ -177,8 +177,8 @@ const struct cell_backend cell_backend_chroot = {
 	.tier = 1,
 	.strength = 0,
 	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
-		CAP(NAMED) | CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(ROOT_DIR) |
-		CAP(ROOT_TAR) | CAP(MOUNTS) | CAP(NET_OPEN),
+		CAP(NAMED) | CAP(USER) | CAP(DEFAULT_USER) | CAP(WORKSPACE) | CAP(KILL_TREE) |
+		CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(MOUNTS) | CAP(NET_OPEN),
 	.probe = chroot_probe,
 	.create = chroot_create,
 	.open_guest = cell_guest_connect,

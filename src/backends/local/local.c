@@ -11,9 +11,12 @@
 
 static void local_probe(struct cell_probe *p)
 {
-	if (geteuid() != 0)
-		cell_probe_lack(p, CELL_CAP_USER, "only root may become another user",
-			"run as root");
+	static const char reason[] = "only root may become another user";
+
+	if (geteuid() != 0) {
+		cell_probe_lack(p, CELL_CAP_USER, reason, "run as root");
+		cell_probe_lack(p, CELL_CAP_DEFAULT_USER, reason, "run as root");
+	}
 }
 
 static int local_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
@@ -39,7 +42,8 @@ const struct cell_backend cell_backend_local = {
 	.tier = 1,
 	.strength = 10,
 	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
-		CAP(NAMED) | CAP(USER) | CAP(WORKSPACE) | CAP(KILL_TREE) | CAP(NET_OPEN),
+		CAP(NAMED) | CAP(USER) | CAP(DEFAULT_USER) | CAP(WORKSPACE) | CAP(KILL_TREE) |
+		CAP(NET_OPEN),
 	.probe = local_probe,
 	.create = local_create,
 	.open_guest = cell_guest_connect,

@@ -16,9 +16,12 @@
 
 static void subprocess_probe(struct cell_probe *p)
 {
-	if (geteuid() != 0)
-		cell_probe_lack(p, CELL_CAP_USER, "only root may become another user",
-			"run as root");
+	static const char reason[] = "only root may become another user";
+
+	if (geteuid() != 0) {
+		cell_probe_lack(p, CELL_CAP_USER, reason, "run as root");
+		cell_probe_lack(p, CELL_CAP_DEFAULT_USER, reason, "run as root");
+	}
 }
 
 struct limits {
@@ -90,9 +93,9 @@ const struct cell_backend cell_backend_subprocess = {
 	.tier = 1,
 	.strength = 20,
 	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(PORTS) | CAP(BACKGROUND) |
-		CAP(NAMED) | CAP(USER) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) |
-		CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) |
-		CAP(LIMIT_CPU_TIME) | CAP(NET_OPEN),
+		CAP(NAMED) | CAP(USER) | CAP(DEFAULT_USER) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) |
+		CAP(KILL_TREE) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
+		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(NET_OPEN),
 	.probe = subprocess_probe,
 	.create = subprocess_create,
 	.open_guest = cell_guest_connect,

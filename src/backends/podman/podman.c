@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * podman.c: the back end `podman`: containers by Podman's service, which speaks Docker's API (backends/engine). Here is
+ * what differs: where it listens, whose credentials count. What it answers differently is handled where the answers are read,
+ * by engine->is_libpod.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/engine/engine.h"
+#include "base/error.h"
+
+/* CONTAINER_HOST, as the `podman` program has it; root's socket; the user's own. */
+static int podman_locate(struct engine_address *ret, struct cell_error *err)
+{
+	const char *host = getenv("CONTAINER_HOST"), *run = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (host && *host && strncmp(host, "unix://", 7) != 0) {
+		int r = cell_fail(err, CELL_ENOTSUP, 0, "Podman's address '%.120s'", host);
+		return cell_error_hint(err, r,
+			"unix:// is understood; for ssh:// forward the socket: ssh -L "
+			"/tmp/podman.sock:/run/podman/podman.sock HOST");
+	}
+	if (host && *host)
+		n = snprintf(ret->url, sizeof ret->url, "unix:%s", host + 7);
+	else if (geteuid() == 0)
+		n = snprintf(ret->url, sizeof ret->url, "unix:/run/podman/podman.sock");
+	else if (run && *run)
+		n = snprintf(ret->url, sizeof ret->url, "unix:%s/podman/podman.sock", run);
+	else
+		n = snprintf(ret->url, sizeof ret->url, "unix:/run/user/%u/podman/podman.sock",
+			geteuid());
+	return n > 0 && (size_t)n < sizeof ret->url
+		       ? 0
+		       : cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "the path of Podman's socket");
+}
+
+/* `podman login` has a file of its own, and reads Docker's too. */
+static int podman_auth_file(unsigned i, char *ret, size_t size)
+{
+	const char *given = getenv("REGISTRY_AUTH_FILE"), *run = getenv("XDG_RUNTIME_DIR"),
+		   *home = getenv("HOME");
+	int n = -1;
+
+	if (i == 0)
+		n = snprintf(ret, size, "%s", given ? given : "");
+	else if (i == 1)
+		n = run ? snprintf(ret, size, "%s/containers/auth.json", run)
+			: snprintf(ret, size, "/run/containers/%u/auth.json", geteuid());
+	else if (i == 2)
+		n = snprintf(ret, size, "%s/.config/containers/auth.json", home ? home : "");
+	else if (i == 3)
+		n = snprintf(ret, size, "%s/.docker/config.json", home ? home : "");
+	return n >= 0 && (size_t)n < size ? 0 : -ENOENT;
+}
+
+static const struct engine_kind podman = {
+	.name = "podman",
+	.title = "Podman",
+	.fix = "start its service: systemctl --user start podman.socket (without --user as root), "
+	       "or say where it is: CONTAINER_HOST",
+	.locate = podman_locate,
+	.auth_file = podman_auth_file,
+};
+
+static void podman_probe(struct cell_probe *p)
+{
+	engine_probe(&podman, p);
+}
+
+static int podman_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	return engine_create(&podman, c, spec, err);
+}
+
+static int podman_open_guest(struct cell *c, struct cell_error *err)
+{
+	return engine_open_guest(&podman, c, err);
+}
+
+static int podman_destroy(struct cell *c, struct cell_error *err)
+{
+	return engine_destroy(&podman, c, err);
+}
+
+static bool podman_is_alive(struct cell *c)
+{
+	return engine_is_alive(&podman, c);
+}
+
+static int podman_walls(cell_wall_fn fn, void *user)
+{
+	return engine_walls(&podman, fn, user);
+}
+
+const struct cell_backend cell_backend_podman = {
+	.name = "podman",
+	.summary = "a fresh container by Podman, rootless too",
+	.wall = "Namespaces, no capabilities, a syscall filter and limits, made by Podman on the "
+		"kernel "
+		"it shares with all containers. Rootless, the container's root is an ordinary "
+		"user.",
+	.tier = 2,
+	.caps = ENGINE_CAPS,
+	.probe = podman_probe,
+	.create = podman_create,
+	.open_guest = podman_open_guest,
+	.destroy = podman_destroy,
+	.is_alive = podman_is_alive,
+	.walls = podman_walls,
+};

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container engines from Debian's packages, each started with directories and a socket of its own and stopped with
+everything it began. Nothing of an engine that runs on this machine is used or touched."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+import tempfile
+import time
+from io import BytesIO
+from pathlib import Path
+
+IMAGE = "cell-test:latest"
+PROGRAMS = ("sh cat echo printf sleep env ls head tail true false stty id kill wc dd mkdir rm ln touch sort tr pwd seq mv cp"
+    " grep chmod readlink sha256sum date").split()
+
+
+class Missing(Exception):
+    """What an engine needs and this machine has not got."""
+
+
+def need(*programs):
+    for name in programs:
+        if not shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            raise Missing(f"{name} is not installed: tools/setup engines")
+    if os.geteuid() != 0:
+        raise Missing("engines are started as root")
+
+
+def root_archive():
+    """A root file system of busybox alone, as a tar archive."""
+    out = BytesIO()
+    busybox = Path(os.path.realpath(shutil.which("busybox")))
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        def directory(name, mode=0o755):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, mode
+            tar.addfile(entry)
+
+        def text(name, content):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, BytesIO(content.encode()))
+
+        for name in ("bin", "etc", "root", "usr", "usr/bin", "var", "dev", "proc", "sys", "home"):
+            directory(name)
+        directory("tmp", 0o1777)
+        directory("outside", 0o1777)  # what tests of paths make beside the workspace, where / is not theirs
+        tar.add(busybox, "bin/busybox")
+        for name in PROGRAMS:
+            entry = tarfile.TarInfo(f"bin/{name}")
+            entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(entry)
+        text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
+        text("etc/group", "root:x:0:\nnogroup:x:65534:\n")
+        text("etc/os-release", 'PRETTY_NAME="Image of the tests"\n')
+    return out.getvalue()
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("engine", timeout=120)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(120)
+        self.sock.connect(str(self.path))
+
+
+class Engine:
+    """One engine: start() it, ask() it, stop() it; kill() it with its containers left as they are."""
+
+    backend = ""
+    patience_s = 60
+
+    def __init__(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="ce-", dir="/tmp"))  # short: sockets have short names
+        self.socket = self.dir / f"{self.backend}.sock"
+        self.process = None
+        self.env = {"CELL_TEST_IMAGE": IMAGE}
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self):
+        if not self.process:
+            with open(self.dir / "log", "ab") as log:
+                self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True, env=self.engine_env())
+        end = time.monotonic() + self.patience_s
+        while True:
+            try:
+                if self.ask("GET", "/_ping")[0] == 200:
+                    break
+            except (OSError, http.client.HTTPException):
+                pass
+            if self.process.poll() is not None or time.monotonic() > end:
+                log = (self.dir / "log").read_text(errors="replace")[-2000:]
+                self.stop()
+                raise RuntimeError(f"{self.backend} did not start:\n{log}")
+            time.sleep(0.05)
+        return self
+
+    def engine_env(self):
+        return {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin", "HOME": str(self.dir)}
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        connection = UnixConnection(self.socket)
+        try:
+            headers = {"Content-Type": kind} if body is not None else {}
+            connection.request(method, path, body, headers)
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        finally:
+            connection.close()
+
+    def load_image(self):
+        status, text = self.ask("POST", "/v1.41/images/create?fromSrc=-&repo=cell-test&tag=latest", root_archive(),
+            "application/x-tar")
+        assert status == 200, text
+
+    def containers(self):
+        status, text = self.ask("GET", "/v1.41/containers/json?all=1")
+        assert status == 200, text
+        return [c["Names"][0].lstrip("/") for c in json.loads(text)]
+
+    def kill(self):
+        """The engine alone, as a crash would."""
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def remove_containers(self):
+        for name in self.containers():
+            self.ask("DELETE", f"/v1.41/containers/{name}?force=1&v=1")
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            try:
+                self.remove_containers()
+            except (OSError, http.client.HTTPException, AssertionError):
+                pass
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process = None
+        self.end_helpers()
+        unmount_below(self.dir)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def end_helpers(self):
+        """What it started and may have outlived it names our directory in its command line."""
+        for _ in range(200):
+            left = pids_naming(str(self.dir))
+            if not left:
+                return
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def pids_naming(text):
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if text.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found
+
+
+def unmount_below(directory):
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        below = [line.split()[4] for line in f if line.split()[4].startswith(f"{directory}/")]
+    for path in sorted(below, key=len, reverse=True):
+        subprocess.run(["umount", "-l", path], check=False, capture_output=True)
+
+
+class Containerd:
+    """A containerd of its own."""
+
+    def __init__(self, directory):
+        self.dir, self.address = directory, directory / "containerd.sock"
+        self.dir.mkdir()
+        self.process = None
+
+    def start(self):
+        config = self.dir / "config.toml"
+        config.write_text(f'version = 2\nroot = "{self.dir}/data"\nstate = "{self.dir}/run"\n'
+            f'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n[grpc]\naddress = "{self.address}"\n')
+        with open(self.dir / "log", "ab") as log:
+            self.process = subprocess.Popen(["containerd", "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, env={"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
+        end = time.monotonic() + 60
+        while True:
+            try:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(str(self.address))
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError((self.dir / "log").read_text(errors="replace")[-2000:]) from None
+            time.sleep(0.05)
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process = None
+
+
+class Docker(Engine):
+    backend = "docker"
+
+    def __init__(self, *options):
+        need("dockerd", "containerd", "runc", "busybox")
+        super().__init__()
+        self.options = options
+        self.containerd = Containerd(self.dir / "c")
+        self.env["DOCKER_HOST"] = f"unix://{self.socket}"
+
+    def start(self):
+        if not self.containerd.process:
+            self.containerd.start()
+        return super().start()
+
+    def end_helpers(self):
+        self.containerd.stop()
+        super().end_helpers()
+
+    def kill(self):
+        super().kill()
+        (self.dir / "pid").unlink(missing_ok=True)
+
+    def command(self):
+        return ["dockerd", "--containerd", self.containerd.address, "--data-root", self.dir / "data", "--exec-root", self.dir / "exec", "--pidfile", self.dir / "pid",
+            "--host", f"unix://{self.socket}", "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false",
+            "--ip-masq=false", *self.options]
+
+
+class Podman(Engine):
+    backend = "podman"
+
+    def __init__(self):
+        need("podman", "conmon", "runc", "busybox")
+        super().__init__()
+        self.env["CONTAINER_HOST"] = f"unix://{self.socket}"
+
+    def command(self):
+        return ["podman", "--root", self.dir / "data", "--runroot", self.dir / "run", "--tmpdir", self.dir / "tmp",
+            "--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--runtime", "runc", "--events-backend", "file",
+            "system", "service", "--time", "0", f"unix://{self.socket}"]
+
+
+KINDS = {"docker": Docker, "podman": Podman}
