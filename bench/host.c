@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: what the kernel keeps for cells, counted from outside. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,11 +104,17 @@ static double cgroups(void)
 	return sum;
 }
 
-/* Objects in use of one slab; only root may look. */
+/* Objects in use of one slab; only root may look. What lies about free on the lists of a CPU counts as in use until the
+ * slab is told to give back what it can: 161 pid namespaces were 5. */
 static double slab_objects(const char *name)
 {
 	char line[512];
 	size_t len = strlen(name);
+
+	(void)snprintf(line, sizeof line, "/sys/kernel/slab/%s/shrink", name);
+	auto_fd int shrink = open(line, O_WRONLY | O_CLOEXEC);
+	if (shrink >= 0)
+		(void)!write(shrink, "1", 1);
 	auto_file FILE *f = fopen("/proc/slabinfo", "re");
 
 	while (f && fgets(line, sizeof line, f))
@@ -130,7 +137,8 @@ size_t bench_counts(struct bench_count *ret, size_t max)
 		{"slab: network namespaces", slab_objects("net_namespace")},
 		{"slab: pid namespaces", slab_objects("pid_namespace")},
 		{"slab: user namespaces", slab_objects("user_namespace")},
-		{"slab: mount namespaces", slab_objects("mnt_namespace")},
+		{"slab: uts namespaces", slab_objects("uts_namespace")},
+		{"slab: sets of namespaces", slab_objects("nsproxy")},
 		{"slab: mounts", slab_objects("mnt_cache")},
 		{"slab: tmpfs inodes", slab_objects("shmem_inode_cache")},
 		{"slab: proc inodes", slab_objects("proc_inode_cache")},

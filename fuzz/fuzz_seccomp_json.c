@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../tests/bpf_run.h"
+#include "base/bpf_run.h"
 #include "base/syscalls.h"
 #include "core/seccomp_json.h"
 

@@ -176,6 +176,27 @@ int birth_go(const struct newborn *n, uint32_t slot)
 	return send(n->status_fd, &go, sizeof go, MSG_NOSIGNAL) == (ssize_t)sizeof go ? 0 : -1;
 }
 
+/* What a user namespace takes of things that the kernel counts by user (inotify, message queues, queued
+ * signals) it takes from whoever made it: a cell made by root could leave none to the host. So the slot's id
+ * makes it, also where the cell is somebody else; capabilities stay (main.c), and files are still opened as
+ * root. */
+static pid_t split_off(const struct birth *b, int *ret_pidfd, bool *ret_is_in_cgroup)
+{
+	bool is_other = host.is_rootful;
+
+	if (is_other &&
+		(syscall(SYS_setresuid, -1, b->slot->uid, -1) < 0 || syscall(SYS_setfsuid, 0) < 0))
+		return -1;
+	/* the namespaces that are not inherited from us, in one call */
+	pid_t pid = split(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, b->slot->cgroup.v2_fd,
+		ret_pidfd, ret_is_in_cgroup);
+	int error = errno;
+	if (pid != 0 && is_other && syscall(SYS_setresuid, -1, 0, -1) < 0)
+		_exit(1); /* whose files would the next ones be? */
+	errno = error;
+	return pid;
+}
+
 int birth_begin(const struct launcher_request *rq, struct slot *slot, struct newborn *ret,
 	struct failure *f)
 {
@@ -228,9 +249,7 @@ int birth_begin(const struct launcher_request *rq, struct slot *slot, struct new
 	b.oom_fd = cgroup_oom_fd(&slot->cgroup);
 	if (rq->head.flags & LAUNCHER_KEEP)
 		slot_name_owner(slot, rq->texts[LAUNCHER_TEXT_TITLE]);
-	/* the namespaces that are not inherited from us, in one call */
-	ret->pid = split(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, slot->cgroup.v2_fd,
-		&ret->pidfd, &is_in_cgroup);
+	ret->pid = split_off(&b, &ret->pidfd, &is_in_cgroup);
 	if (ret->pid == 0) {
 		/* or the launcher's death would never be seen: it would wait for its go for ever, and who asked with it */
 		close(pair[0]);

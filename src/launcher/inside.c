@@ -35,6 +35,8 @@
 #define SHM_BESIDE_DISK (UINT64_C(64) << 20)
 #define OWN_INODES	8     /* directories of ours, not the cell's */
 #define OOM_SCORE	"300" /* guest/keeper.c gives commands more */
+#define MAX_TERMINALS	"256" /* the machine has 4096 for all */
+#define MAX_INOTIFY	"32"  /* a user has 128 */
 #define ATTR_SCRATCH	(ATTR_NOSUID | ATTR_NODEV)
 #define FIRST_HIGH_FD	64
 #define FD_STREAM	3
@@ -239,7 +241,7 @@ static int mount_system(struct birth *b, int root, int scratch, struct failure *
 {
 	/* own instance: no terminal of the host's or of another cell has a name here (CVE-2025-52565) */
 	static const char *const pts_options[] = {
-		"source", "cell", "ptmxmode", "0666", "mode", "0620", NULL};
+		"source", "cell", "ptmxmode", "0666", "mode", "0620", "max", MAX_TERMINALS, NULL};
 
 	if (mount_proc(b, root, f) < 0)
 		return -1;
@@ -336,6 +338,11 @@ static int build(struct birth *b, struct failure *f)
 	 * holes of the last years were found; the filter forbids it too */
 	if (spare_write_proc("/proc/sys/user/max_user_namespaces", "0") < 0)
 		return fail(f, LAUNCHER_STEP_NESTING, "write", "user.max_user_namespaces");
+	/* without root a cell counts as its user, whose other programs need some too */
+	if (!host.is_rootful &&
+		spare_write_proc("/proc/sys/user/max_inotify_instances", MAX_INOTIFY) < 0 &&
+		errno != ENOENT)
+		return fail(f, LAUNCHER_STEP_LIMITS, "write", "user.max_inotify_instances");
 	if (mount_is_classic() && take_trees(b, f) < 0)
 		return -1;
 	auto_fd int scratch = mount_scratch(b, f);

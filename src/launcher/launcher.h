@@ -40,6 +40,7 @@ struct host {
 	bool has_clone3, has_clone_into; /* the latter: born in its cgroup */
 	bool has_openat2, has_close_range;
 	bool may_exempt_oom; /* CAP_SYS_RESOURCE */
+	uint32_t max_pids;   /* of a cell that asks for no limit */
 	bool has_full_proc;  /* may mount the whole of /proc, not only /proc/PID */
 	int landlock_abi;
 	uid_t uid; /* the launcher's, in the namespace it was started in */

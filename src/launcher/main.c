@@ -10,6 +10,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,6 +74,17 @@ static void find_ids(void)
 	host.n_uids = first_gid == host.first_uid ? (n_gids < n_uids ? n_gids : n_uids) : 0;
 }
 
+/* Processes of a cell that asks for no limit: so many that nobody minds, and so few that some cells together do
+ * not take every number that the machine has. */
+static uint32_t enough_pids(void)
+{
+	char line[32] = "";
+	auto_file FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	unsigned long all = f && fgets(line, sizeof line, f) ? strtoul(line, NULL, 10) : 0;
+
+	return all / 8 > 16384 ? 16384 : all / 8 < 1024 ? 1024 : (uint32_t)(all / 8);
+}
+
 static int become_root_of_our_own(struct failure *f)
 {
 	char text[48];
@@ -102,6 +114,7 @@ static int start(struct failure *f)
 	host.is_rootful = has_cap(CAP_SYS_ADMIN) && has_cap(CAP_SETUID) && has_cap(CAP_SETGID) &&
 			  has_cap(CAP_SYS_CHROOT);
 	host.may_exempt_oom = has_cap(CAP_SYS_RESOURCE);
+	host.max_pids = enough_pids();
 	features_find();
 	if (host.is_rootful)
 		find_ids();
@@ -110,6 +123,9 @@ static int start(struct failure *f)
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
+	/* birth.c changes our id for a moment, and no more than that */
+	if (host.is_rootful && prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+		return fail(f, LAUNCHER_STEP_PRIVILEGES, "keep capabilities", NULL);
 	/* groups of whoever started us are no business of a cell's */
 	if (host.is_rootful && setgroups(0, NULL) < 0)
 		return fail(f, LAUNCHER_STEP_PRIVILEGES, "drop supplementary groups", NULL);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -67,7 +68,9 @@ int mount_attr(int tree_fd, unsigned attr, int idmap_fd, bool is_recursive)
 	}
 	if (is_classic)
 		return classic_attr(tree_fd, attr, is_recursive);
-	struct mount_attributes a = {.attr_set = attr};
+	/* no peer of what it was copied from (on a machine with systemd every mount has peers): what is mounted
+	 * there later would come here as it is, neither nosuid nor read-only nor idmapped */
+	struct mount_attributes a = {.attr_set = attr, .propagation = MS_PRIVATE};
 
 	if (idmap_fd >= 0) {
 		a.attr_set |= ATTR_IDMAP;

@@ -21,7 +21,7 @@
 #include "launcher/seccomp_profiles.h"
 #include "launcher/sys.h"
 
-#define DEFAULT_PIDS 16384u
+#define QUEUE_BYTES 819200u /* of POSIX messages; what a user has by default */
 
 static struct sock_filter own_filter[LAUNCHER_MAX_FILTER];
 static struct sock_fprog filter;
@@ -74,7 +74,9 @@ int seal_limits(const struct birth *b, struct failure *f)
 	const struct launcher_request *rq = b->rq;
 	/* a parked one's own comes with its lease: a limit can be lowered, never raised again */
 	uint32_t pids =
-		rq->head.pids && !(rq->head.flags & BIRTH_PARKED) ? rq->head.pids : DEFAULT_PIDS;
+		rq->head.pids && !(rq->head.flags & BIRTH_PARKED) ? rq->head.pids : host.max_pids;
+	/* without root they are taken from the user's own */
+	uint32_t queues = host.is_rootful ? QUEUE_BYTES : QUEUE_BYTES / 4;
 
 	/* 1, not 0: with a core_pattern that is a pipe, 0 still feeds the host's handler (core(5)) */
 	if (limit(RLIMIT_CORE, 1, 1) < 0)
@@ -85,7 +87,7 @@ int seal_limits(const struct birth *b, struct failure *f)
 		return fail(f, LAUNCHER_STEP_LIMITS, "set", "RLIMIT_NPROC");
 	/* kernel memory that is charged to nobody, priorities that starve the neighbours */
 	if (limit(RLIMIT_MEMLOCK, 8u << 20, 8u << 20) < 0 ||
-		limit(RLIMIT_MSGQUEUE, 819200, 819200) < 0 ||
+		limit(RLIMIT_MSGQUEUE, queues, queues) < 0 ||
 		limit(RLIMIT_SIGPENDING, 4096, 4096) < 0 || limit(RLIMIT_NICE, 0, 0) < 0 ||
 		limit(RLIMIT_RTPRIO, 0, 0) < 0 || limit(RLIMIT_NOFILE, 4096, 65536) < 0)
 		return fail(f, LAUNCHER_STEP_LIMITS, "set", "rlimits");

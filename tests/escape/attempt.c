@@ -31,7 +31,7 @@ enum result outcome(long r)
 int main(int argc, char **argv)
 {
 	const struct attempt *const all[] = {
-		attempts_files, attempts_kernel, attempts_limits, attempts_net};
+		attempts_files, attempts_kernel, attempts_limits, attempts_net, attempts_shared};
 
 	for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
 		for (const struct attempt *a = all[i]; a->name; a++)

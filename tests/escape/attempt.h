@@ -15,7 +15,8 @@ struct attempt {
 	const char *name;
 	enum result (*fn)(const char *arg);
 };
-extern const struct attempt attempts_files[], attempts_kernel[], attempts_limits[], attempts_net[];
+extern const struct attempt attempts_files[], attempts_kernel[], attempts_limits[], attempts_net[],
+	attempts_shared[];
 
 /* A syscall's outcome: DID_IT when it worked; CANNOT for errors that say the kernel does not have it at
  * all, which inside a cell count as a refusal. */

@@ -31,10 +31,11 @@
 
 #include "cell/cell.h"
 
+#include "../scene.h"
 #include "attempt.h"
 
 static char scratch[64], place[2][128], marker[32], bystander[16], port[64], host_port[64];
-static int n_done, n_bad;
+static struct scene_tap tap;
 static char canary[128], sock[128], suid_path[160];
 
 enum {
@@ -67,7 +68,7 @@ static struct trial trials[] = {
 	{"through-proc", canary, NULL, 0, {0}, 0, "no process in sight has another root"},
 	{"chroot", "", NULL, 0, {0}, 0, "no chroot"},
 	{"mknod", "", NULL, 0, {0}, 0, "no device nodes"},
-	{"write-program", "/usr/bin/true", NULL, 0, {0}, 0,
+	{"write-program", "/usr/bin/tsort", NULL, 0, {0}, 0,
 		"programs of the host cannot be written"},
 	{"setuid", suid_path, "/workspace/suid", AS_USER, {0}, 0, "a setuid file gives nothing"},
 	{"leave-setuid", "chmod", NULL, 0, {0}, 0, "no set-id file is left on the host, by chmod",
@@ -142,6 +143,13 @@ static struct trial trials[] = {
 	{"udp", "169.254.169.254", NULL, 0, {0}, 0, "nor to the metadata address"},
 	{"abstract", marker, NULL, 0, {0}, 0, "abstract sockets of the host are out of reach"},
 	{"path-socket", sock, NULL, 0, {0}, 0, "and so are those with a path"},
+	{"families", "", NULL, 0, {0}, 0, "no socket of a rare family"},
+	{"netlink", "", NULL, 0, {0}, 0, "no netlink but that of routes"},
+	{"owner-of-network", "", NULL, 0, {0}, 0, "the network's user namespace is out of reach"},
+	{"lease", "", NULL, 0, {0}, 0, "nobody waits for a cell to give back a file"},
+	{"terminals", "", NULL, 0, {0}, 0, "terminals are left to others"},
+	{"aio", "", NULL, 0, {0}, 0, "and contexts of aio"},
+	{"huge-pages", "", NULL, 0, {0}, 0, "and huge pages"},
 	{"memory", "", NULL, 0, {.memory_bytes = 64u << 20}, CELL_CAP_LIMIT_MEMORY,
 		"memory is limited"},
 	{"memfd", "", NULL, 0, {.memory_bytes = 64u << 20}, CELL_CAP_LIMIT_MEMORY, "in memfds too"},
@@ -168,34 +176,15 @@ void escape_result(bool is_ok, const char *mode, const char *name, const char *s
 {
 	va_list ap;
 
-	printf("%s %d - %s: %s%s%s\n", is_ok ? "ok" : "not ok", ++n_done, mode, name,
-		skip ? " # SKIP " : "", skip ? skip : "");
-	n_bad += !is_ok;
-	if (is_ok)
-		return;
-	printf("# ");
-	va_start(ap, fmt);
-	(void)vprintf(fmt, ap);
-	va_end(ap);
-	printf("\n");
-}
+	char title[300];
 
-static void die(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
+	(void)snprintf(title, sizeof title, "%s: %s", mode, name);
+	va_start(ap, fmt);
+	scene_vresult(&tap, is_ok, title, skip, fmt, ap);
+	va_end(ap);
 }
 
 /* ---- outside ---- */
-
-static int wait_status(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 static void exec_control(const struct trial *t)
 {
@@ -204,8 +193,7 @@ static void exec_control(const struct trial *t)
 	/* mounts of a control stay its own */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		_exit(CANNOT);
-	if (t->flags & AS_USER && (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
-					  setresuid(65534, 65534, 65534) < 0))
+	if (t->flags & AS_USER && !scene_become(65534))
 		_exit(CANNOT);
 	(void)dup2(0, 9); /* something to find */
 	if (chdir(place[t->flags & AS_USER ? 1 : 0]) < 0)
@@ -229,7 +217,7 @@ static int control(const struct trial *t)
 		}
 		exec_control(t);
 	}
-	int r = wait_status(pid);
+	int r = scene_wait(pid);
 	if (terminal >= 0)
 		close(terminal);
 	return r;
@@ -329,12 +317,12 @@ static void copy_program(const char *from, const char *to, mode_t mode)
 	    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 
 	if (in < 0 || out < 0)
-		die(from);
+		scene_die(from);
 	for (ssize_t n; (n = read(in, part, sizeof part)) > 0;)
 		if (write(out, part, (size_t)n) != n)
-			die(to);
+			scene_die(to);
 	if (fchmod(out, mode) < 0)
-		die(to);
+		scene_die(to);
 	close(in);
 	close(out);
 }
@@ -345,7 +333,7 @@ static void make_place(int i, const char *program, uid_t uid)
 
 	(void)snprintf(place[i], sizeof place[i], "%s/work%d", scratch, i);
 	if (mkdir(place[i], 0755) < 0)
-		die(place[i]);
+		scene_die(place[i]);
 	(void)snprintf(path, sizeof path, "%s/attempt", place[i]);
 	copy_program(program, path, 0755);
 	/* as a cell would make it: its own, setuid */
@@ -353,7 +341,7 @@ static void make_place(int i, const char *program, uid_t uid)
 	copy_program(program, path, 0755);
 	if (chown(path, i ? uid : 0, i ? uid : 0) < 0 || chmod(path, 04755) < 0 ||
 		chown(place[i], uid, uid) < 0)
-		die(path);
+		scene_die(path);
 	if (i == 0)
 		memcpy(suid_path, path, sizeof suid_path);
 }
@@ -363,7 +351,7 @@ static void listen_on(struct sockaddr *sa, socklen_t len)
 	int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || bind(fd, sa, len) < 0 || listen(fd, 64) < 0 || getsockname(fd, sa, &len) < 0)
-		die("listen");
+		scene_die("listen");
 }
 
 static void own_address(char *ret, size_t size, unsigned number)
@@ -388,12 +376,12 @@ static void set_the_scene(const char *program, uid_t owner)
 
 	(void)snprintf(scratch, sizeof scratch, "/tmp/cell-escape.XXXXXX");
 	if (!mkdtemp(scratch) || chmod(scratch, 0755) < 0)
-		die("mkdtemp");
+		scene_die("mkdtemp");
 	(void)snprintf(marker, sizeof marker, "cell-m-%d", (int)getpid());
 	(void)snprintf(canary, sizeof canary, "%s/canary", scratch);
 	int fd = open(canary, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0 || write(fd, "CELL-ESCAPE-CANARY\n", 19) != 19)
-		die(canary);
+		scene_die(canary);
 	close(fd);
 	make_place(0, program, owner);
 	make_place(1, program, 65534);
@@ -425,32 +413,28 @@ static pid_t start_bystander(void)
 	return pid;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)flag, (void)ftw;
-	return remove(path);
-}
-
 static void run_all(const char *mode, int which)
 {
-	char state[128];
+	char state[160];
 
 	(void)snprintf(state, sizeof state, "%s/state%d", scratch, which);
 	if ((mkdir(state, 0700) < 0 && errno != EEXIST) || setenv("CELL_STATE_DIR", state, 1) < 0)
-		die(state);
+		scene_die(state);
 	for (size_t i = 0; i < N_TRIALS; i++)
 		inside(mode, place[which], i);
 	if (is_container())
 		return;
 	escape_neighbours(mode, place[which]);
 	escape_parked(mode, place[which]);
+	(void)snprintf(state, sizeof state, "%s/attempt", place[0]);
+	escape_shared(mode, place[which], state);
 	escape_leftovers(mode, place[which]);
 }
 
 int main(int argc, char **argv)
 {
 	struct cell_backend_info info;
-	char state[128];
+	char state[160];
 
 	if (argc < 2 || geteuid() != 0) {
 		printf("1..0 # SKIP %s\n",
@@ -471,23 +455,24 @@ int main(int argc, char **argv)
 		run_all(backend(), 1);
 		goto done;
 	}
+	(void)snprintf(state, sizeof state, "%s/attempt", place[0]);
+	escape_shared_controls(state);
 	run_all("root", 0);
 	(void)snprintf(state, sizeof state, "%s/state1", scratch);
 	if (mkdir(state, 0700) < 0 || chown(state, 65534, 65534) < 0)
-		die(state);
+		scene_die(state);
 	(void)fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		n_bad = 0;
-		if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
-			setresuid(65534, 65534, 65534) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
-			die("become an ordinary user");
+		tap.n_bad = 0;
+		if (!scene_become(65534))
+			scene_die("become an ordinary user");
 		run_all("user", 1);
-		exit(n_bad ? 1 : 0);
+		exit(tap.n_bad ? 1 : 0);
 	}
-	n_bad += wait_status(pid) != 0;
+	tap.n_bad += scene_wait(pid) != 0;
 done:
 	(void)kill(standing_by, SIGKILL);
-	(void)nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	return n_bad != 0;
+	scene_remove(scratch);
+	return tap.n_bad != 0;
 }

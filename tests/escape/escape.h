@@ -11,9 +11,12 @@ void escape_result(bool is_ok, const char *mode, const char *name, const char *s
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 struct cell *escape_open(const char *workspace, const struct cell_limits *limits);
 
-#define ESCAPE_MORE 11 /* results of the three below, for each mode */
+#define ESCAPE_MORE 15 /* results of the four below, for each mode */
 void escape_neighbours(const char *mode, const char *workspace);
 void escape_leftovers(const char *mode, const char *workspace);
+/* program: that of the attempts, on the host. The controls need root, before any mode. */
+void escape_shared(const char *mode, const char *workspace, const char *program);
+void escape_shared_controls(const char *program);
 void escape_parked(const char *mode, const char *workspace);
 
 /* The launcher this process has started; 0: none. */

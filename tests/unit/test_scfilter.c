@@ -6,9 +6,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "base/bpf_run.h"
 #include "base/scfilter.h"
 #include "base/syscalls.h"
-#include "bpf_run.h"
 #include "test.h"
 
 static uint64_t seed;

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "base/bpf_run.h"
 #include "base/syscalls.h"
-#include "bpf_run.h"
 #include "launcher/seccomp_profiles.h"
 #include "test.h"
 
@@ -37,7 +37,7 @@ static uint32_t verdict(const char *profile, uint32_t arch, const char *name, co
 static const char no_such_call[] =
 	" clone3 openat2 io_uring_setup io_uring_enter io_uring_register userfaultfd add_key "
 	"keyctl "
-	"request_key"
+	"request_key io_setup"
 	" bpf perf_event_open fanotify_init fanotify_mark open_by_handle_at lookup_dcookie "
 	"kexec_load"
 	" kexec_file_load reboot acct swapon swapoff quotactl quotactl_fd init_module finit_module"
@@ -243,6 +243,15 @@ static const struct {
 	{ALL, "ioctl", {0, 0x541c}, ERR(EPERM), 2}, /* TIOCLINUX */
 	{ALL, "ioctl", {0, 0x541d}, ERR(EPERM), 2}, /* TIOCCONS */
 	{ALL, "ioctl", {0, 0x5423}, ERR(EPERM), 2}, /* TIOCSETD */
+	{ALL, "fcntl", {0, 1024}, ERR(EINVAL), 2},  /* SETLEASE */
+	{ALL, "fcntl", {0, 1025}, ALLOW, 2},	    /* GETLEASE */
+	{ALL, "fcntl", {0, 1030}, ALLOW, 2},	    /* DUPFD_CLOEXEC */
+	{ALL, "mmap", {0, 4096, 3, 0x22}, ALLOW, 8},
+	{ALL, "mmap", {0, 4096, 3, 0x40022}, ERR(ENOMEM), 8}, /* HUGETLB */
+	{ALL, "memfd_create", {0, 1}, ALLOW, 2},
+	{ALL, "memfd_create", {0, 5}, ERR(EINVAL), 2}, /* HUGETLB */
+	{D | G, "shmget", {0, 4096, 01600}, ALLOW, 4},
+	{ALL, "shmget", {0, 4096, 05600}, ERR(EPERM), 4}, /* HUGETLB */
 	{ALL, "personality", {0}, ALLOW, 1},
 	{ALL, "personality", {0xffffffff}, ALLOW, 1},
 	{D | G, "personality", {0x8}, ALLOW, 1},

@@ -7,10 +7,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "base/bpf_run.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/syscalls.h"
-#include "bpf_run.h"
 #include "core/seccomp_json.h"
 #include "test.h"
 

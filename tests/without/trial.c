@@ -25,6 +25,7 @@
 
 #include "cell/cell.h"
 
+#include "../scene.h"
 #include "backends/jail/client.h"
 
 #define NOBODY	  65534
@@ -52,7 +53,7 @@ static const struct trial {
 #define N_TRIALS (sizeof trials / sizeof *trials)
 
 static char scratch[64], data[96], self[4096];
-static int n_done, n_bad;
+static struct scene_tap tap;
 
 struct outcome {
 	int rc;
@@ -63,21 +64,9 @@ static void result(bool is_ok, const char *name, const char *fmt, ...)
 {
 	va_list ap;
 
-	printf("%s %d - %s\n", is_ok ? "ok" : "not ok", ++n_done, name);
-	n_bad += !is_ok;
-	if (is_ok)
-		return;
-	printf("# ");
 	va_start(ap, fmt);
-	(void)vprintf(fmt, ap);
+	scene_vresult(&tap, is_ok, name, NULL, fmt, ap);
 	va_end(ap);
-	printf("\n");
-}
-
-static void die(const char *what)
-{
-	printf("Bail out! %s: %s\n", what, strerror(errno));
-	exit(1);
 }
 
 /* ---- in the process that lacks something ---- */
@@ -122,16 +111,16 @@ static void make_data(void)
 
 	(void)snprintf(data, sizeof data, "%s/data", scratch);
 	if (mkdir(data, 0755) < 0)
-		die(data);
+		scene_die(data);
 	for (int i = 0; places[i]; i++) {
 		(void)snprintf(path, sizeof path, "%s/%s", data, places[i]);
 		if ((mkdir(path, 0755) < 0 && errno != EEXIST) ||
 			mount("none", path, "tmpfs", 0, "uid=65534,gid=65534") < 0)
-			die(path);
+			scene_die(path);
 	}
 	(void)snprintf(path, sizeof path, "%s/below/deeper/mark", data);
 	if (mknod(path, S_IFREG | 0644, 0) < 0 || chown(data, NOBODY, NOBODY) < 0)
-		die(path);
+		scene_die(path);
 }
 
 static void remove_data(void)
@@ -142,15 +131,8 @@ static void remove_data(void)
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		(void)snprintf(path, sizeof path, "%s/%s", data, places[i]);
 		if (umount2(path, MNT_DETACH) < 0)
-			die(path);
+			scene_die(path);
 	}
-}
-
-static void become_user(void)
-{
-	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-		setresuid(NOBODY, NOBODY, NOBODY) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
-		_exit(125);
 }
 
 static char *read_all(int fd)
@@ -159,7 +141,7 @@ static char *read_all(int fd)
 	char *text = calloc(1, size);
 
 	if (!text)
-		die("calloc");
+		scene_die("calloc");
 	for (ssize_t r; n + 1 < size && (r = read(fd, text + n, size - n - 1)) > 0;)
 		n += (size_t)r;
 	return text;
@@ -170,7 +152,7 @@ static struct outcome run(const char *without, const char *calls, bool is_eperm,
 	const char *argv[8];
 	char *const *args = (char *const *)(uintptr_t)argv; /* exec changes nothing in them */
 	size_t n = 0;
-	int pipes[2], status = 0;
+	int pipes[2];
 
 	if (calls) {
 		argv[n++] = without;
@@ -184,7 +166,7 @@ static struct outcome run(const char *without, const char *calls, bool is_eperm,
 	argv[n++] = data;
 	argv[n] = NULL;
 	if (pipe2(pipes, O_CLOEXEC) < 0)
-		die("pipe");
+		scene_die("pipe");
 	(void)fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -194,17 +176,15 @@ static struct outcome run(const char *without, const char *calls, bool is_eperm,
 		(void)setenv("CELL_STATE_DIR", state, 1);
 		if (dup2(pipes[1], 1) < 0 || dup2(pipes[1], 2) < 0)
 			_exit(125);
-		if (is_user)
-			become_user();
+		if (is_user && !scene_become(NOBODY))
+			_exit(125);
 		execv(args[0], args);
 		_exit(125);
 	}
 	close(pipes[1]);
 	struct outcome o = {.text = read_all(pipes[0])};
 	close(pipes[0]);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	o.rc = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	o.rc = scene_wait(pid);
 	return o;
 }
 
@@ -247,7 +227,7 @@ static char *mounts_of(const struct outcome *o)
 	size_t n = 0, len = 0;
 
 	if (!copy || !ret)
-		die("strdup");
+		scene_die("strdup");
 	for (char *p = copy, *end; (end = strchr(p, '\n')) && n < LINES_MAX; p = end + 1) {
 		*end = '\0';
 		if (!strstr(p, " - ")) /* mountinfo's own */
@@ -291,26 +271,20 @@ static void try_all(const char *without, bool is_user)
 	free(control.text);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)flag, (void)ftw;
-	return remove(path);
-}
-
 static void set_the_scene(void)
 {
 	char state[128];
 
 	/* our mounts are nobody else's */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		die("make a mount namespace");
+		scene_die("make a mount namespace");
 	(void)snprintf(scratch, sizeof scratch, "/tmp/cell-without.XXXXXX");
 	if (!mkdtemp(scratch) || chmod(scratch, 0755) < 0)
-		die("mkdtemp");
+		scene_die("mkdtemp");
 	for (int i = 0; i < 2; i++) {
 		(void)snprintf(state, sizeof state, "%s/state%d", scratch, i);
 		if (mkdir(state, 0700) < 0 || (i && chown(state, NOBODY, NOBODY) < 0))
-			die(state);
+			scene_die(state);
 	}
 	make_data();
 }
@@ -336,6 +310,6 @@ int main(int argc, char **argv)
 	try_all(argv[1], false);
 	try_all(argv[1], true);
 	remove_data();
-	(void)nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	return n_bad != 0;
+	scene_remove(scratch);
+	return tap.n_bad != 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/bpf_run.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -63,43 +64,10 @@ static int read_whole(const char *path, struct buf *ret, struct cell_error *err)
 	}
 }
 
-/* What the program says of a call whose arguments are all 0. Its instructions are our compiler's. */
+/* What the program says of a call whose arguments are all 0. */
 static uint32_t verdict(const struct sock_fprog *p, int nr)
 {
-	const struct seccomp_data d = {.nr = nr, .arch = SYSCALL_ARCH_NATIVE};
-	uint32_t a = 0;
-
-	for (size_t pc = 0; pc < p->len; pc++) {
-		const struct sock_filter *s = &p->filter[pc];
-
-		switch (s->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			if (s->k > sizeof d - sizeof a)
-				return SECCOMP_RET_KILL_PROCESS;
-			memcpy(&a, (const char *)&d + s->k, sizeof a);
-			break;
-		case BPF_ALU | BPF_AND | BPF_K:
-			a &= s->k;
-			break;
-		case BPF_JMP | BPF_JA:
-			pc += s->k;
-			break;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			pc += a == s->k ? s->jt : s->jf;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			pc += a >= s->k ? s->jt : s->jf;
-			break;
-		case BPF_JMP | BPF_JGT | BPF_K:
-			pc += a > s->k ? s->jt : s->jf;
-			break;
-		case BPF_RET | BPF_K:
-			return s->k;
-		default:
-			return SECCOMP_RET_KILL_PROCESS;
-		}
-	}
-	return SECCOMP_RET_KILL_PROCESS;
+	return bpf_run(p, &(struct seccomp_data){.nr = nr, .arch = SYSCALL_ARCH_NATIVE});
 }
 
 /* Without these the guest cannot even say that it cannot run. */

@@ -30,6 +30,7 @@ static const char *const missing[] = {
 	"clone3",  /* its flags lie behind a pointer, where no filter sees them; glibc uses clone */
 	"openat2", /* and so does its mode, see set-id below; who knows it knows openat too */
 	"io_uring_setup", "io_uring_enter", "io_uring_register", /* does calls past any filter */
+	"io_setup",			    /* the machine has few of what it takes, for all */
 	"userfaultfd",			    /* widens every race in the kernel */
 	"add_key", "keyctl", "request_key", /* keyrings have no namespace */
 	"bpf", "perf_event_open", "fanotify_init",
@@ -201,6 +202,14 @@ static const struct arg_rule arg_rules[] = {
 	{"ioctl", ALWAYS, DENY, {IS(1, 0x541d)}, 1},
 	{"ioctl", ALWAYS, DENY, {IS(1, 0x5423)}, 1},
 	{"ioctl", ALWAYS, ALLOW, {{0}}, 0},
+
+	/* F_SETLEASE on a file of the workspace: whoever opens it on the host waits, for 45 s. */
+	{"fcntl", ALWAYS, SCF_ERRNO(EINVAL), {IS(1, 1024)}, 1},
+
+	/* Huge pages are set aside by the host for its own, and no limit of memory counts them. */
+	{"mmap", ALL, SCF_ERRNO(ENOMEM), {MASKED(3, 0x40000, 0x40000)}, 1},
+	{"memfd_create", ALL, SCF_ERRNO(EINVAL), {MASKED(1, 0x4, 0x4)}, 1},
+	{"shmget", ALL, DENY, {MASKED(2, 04000, 04000)}, 1},
 
 	{"personality", ALL, ALLOW, {IS(0, 0)}, 1},
 	{"personality", ALL, ALLOW, {IS(0, ASKS_ONLY)}, 1},
