@@ -434,7 +434,7 @@ int http_client_upgrade(struct http_client *c, const struct http_call *call, con
 		.deadline_ms = call->timeout_ms ? dial_now_ms() + call->timeout_ms : 0,
 		.is_cancelled = c->o.is_cancelled,
 		.arg = c->o.arg};
-	struct answer_reader a;
+	auto_(client_reader_done) struct answer_reader a = {0};
 	struct net_stream s;
 	char extra[100];
 
@@ -444,10 +444,11 @@ int http_client_upgrade(struct http_client *c, const struct http_call *call, con
 	if (r == 0 && call->body_len && buf_add(&head, call->body, call->body_len) < 0)
 		r = cell_fail(err, CELL_EINVAL, ENOBUFS, "the request is too large");
 	if (r == 0)
+		r = client_reader_init(&a, call, ret_reply, err);
+	if (r == 0)
 		r = client_open(c, &w, &s, err);
 	if (r < 0)
 		return r;
-	client_reader_init(&a, call, ret_reply);
 	r = dial_write(&s, head.data, head.len, &w);
 	r = r < 0 ? client_fail(c, r, "send the request to", err)
 		  : client_read(c, &s, &a, &w, ret_rest, err);
