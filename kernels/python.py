@@ -654,16 +654,26 @@ def serve():
         message = words = payload = None
 
 
+def out_of_the_way(fd):
+    """A copy with a number that code does not expect to be free; where few are allowed, with any."""
+    import fcntl
+
+    for number in (200, 50, 20, 5):
+        try:
+            return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, number)
+        except OSError:
+            continue
+    return os.dup(fd)
+
+
 def start():
     global Expression
     from _ast import Expression
 
     for fd in (3, 4):
         os.set_inheritable(fd, False)
-    import fcntl
-
     for fd in (1, 2):
-        spare[fd] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
+        spare[fd] = out_of_the_way(fd)
     os.close(4)
     for name in [n for n in user if not n.startswith("__")]:
         del user[name]
@@ -860,10 +870,8 @@ def start_polling():
         return
     is_polling = True
     if poll_pipe is None:
-        import fcntl
-
         pipe = os.pipe()
-        poll_pipe = tuple([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in pipe])
+        poll_pipe = tuple([out_of_the_way(fd) for fd in pipe])
         for fd in pipe:
             os.close(fd)
         for fd in poll_pipe:

@@ -547,6 +547,12 @@ def test_a_parked_interpreter_is_handed_over(start, tmp_path):
     assert d.run("sorted(n for n in globals() if not n.startswith('__'))").value == "['os', 'time']"
 
 
+@pytest.mark.parametrize("files", [16, 32, 100])
+def test_starts_with_few_files_allowed(start, files):
+    d = start(argv=["/bin/sh", "-c", f'ulimit -n {files}; exec "$0" -c "$1"', PYTHON, BOOT])
+    assert d.run("print('a', end='')\nimport resource; resource.getrlimit(resource.RLIMIT_NOFILE)[0]").value == str(files)
+
+
 def test_random_state_is_not_shared(start):
     seen = {start(begin="preload=random,tempfile\n").run("import random, tempfile; random.random(), tempfile.mktemp()").value for _ in range(3)}
     assert len(seen) == 3
