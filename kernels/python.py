@@ -156,6 +156,8 @@ def json_text(v):
             v.encode()
         except UnicodeEncodeError:
             v = utf8(v).decode()
+        if "\0" in v:  # many who read JSON have no NUL
+            v = v.replace("\0", "\u2400")
         return quote(v)
     if v is None:
         return "null"
@@ -652,16 +654,26 @@ def serve():
         message = words = payload = None
 
 
+def out_of_the_way(fd):
+    """A copy with a number that code does not expect to be free; where few are allowed, with any."""
+    import fcntl
+
+    for number in (200, 50, 20, 5):
+        try:
+            return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, number)
+        except OSError:
+            continue
+    return os.dup(fd)
+
+
 def start():
     global Expression
     from _ast import Expression
 
     for fd in (3, 4):
         os.set_inheritable(fd, False)
-    import fcntl
-
     for fd in (1, 2):
-        spare[fd] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
+        spare[fd] = out_of_the_way(fd)
     os.close(4)
     for name in [n for n in user if not n.startswith("__")]:
         del user[name]
@@ -858,10 +870,8 @@ def start_polling():
         return
     is_polling = True
     if poll_pipe is None:
-        import fcntl
-
         pipe = os.pipe()
-        poll_pipe = tuple([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in pipe])
+        poll_pipe = tuple([out_of_the_way(fd) for fd in pipe])
         for fd in pipe:
             os.close(fd)
         for fd in poll_pipe:
@@ -941,9 +951,13 @@ def json_any(v):
     import json
 
     try:
-        return json.dumps(v, ensure_ascii=False, allow_nan=False, default=json_other)
-    except ValueError:  # NaN within, or it holds itself
-        return json_text(json_plain(v, []))
+        text = json.dumps(v, ensure_ascii=False, allow_nan=False, default=json_other)
+        text.encode()
+        if "\\u0000" not in text:
+            return text
+    except ValueError:  # NaN or a lone surrogate within, or it holds itself
+        pass
+    return json_text(json_plain(v, []))
 
 
 def json_other(v):
@@ -1227,7 +1241,8 @@ def add_table(v, data):
     try:
         if type(v).__name__ == "DataFrame" and not v.columns.is_unique:
             return
-        table = json.loads(v.head(TABLE_ROWS).to_json(orient="table", date_format="iso", default_handler=str))
+        rows = max(1, min(TABLE_ROWS, 50000 // max(1, len(getattr(v, "columns", "x")))))
+        table = json.loads(v.head(rows).to_json(orient="table", date_format="iso", default_handler=str))
     except Exception:
         return  # what has no JSON
     table["rows"] = len(v)
@@ -2993,8 +3008,10 @@ def get(name):
 def as_json(v, within):
     """(value, True) when JSON can say exactly that."""
     kind = type(v)
-    if v is None or kind in (bool, int, str):
+    if v is None or kind in (bool, int):
         return v, True
+    if kind is str:
+        return v, "\0" not in v and utf8(v).decode() == v
     if kind is float:
         return v, v - v == 0
     if kind.__module__ == "numpy":
