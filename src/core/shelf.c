@@ -13,7 +13,8 @@
 
 static bool is_python(const char *language)
 {
-	return !strcmp(language, "python") || !strcmp(language, "py") || !strcmp(language, "python3");
+	return !strcmp(language, "python") || !strcmp(language, "py") ||
+	       !strcmp(language, "python3");
 }
 
 static int add_word(struct buf *b, const char *word, const char *what, struct cell_error *err)

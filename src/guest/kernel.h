@@ -126,11 +126,11 @@ struct kernel {
 	char version[32];
 	uint64_t count;
 	uint64_t started_unix_ms;
-	bool is_spare;	/* nobody's yet: kernel_spare.c */
-	bool is_leased; /* it was, and has to be told whose it is */
-	unsigned n_begun; /* times it was told to begin, and has not said "ready" yet */
+	bool is_spare;	    /* nobody's yet: kernel_spare.c */
+	bool is_leased;	    /* it was, and has to be told whose it is */
+	unsigned n_begun;   /* times it was told to begin, and has not said "ready" yet */
 	struct strings was; /* environment it was started with, until it is told of its own */
-	bool was_lost; /* the last interpreter died; nobody was told yet */
+	bool was_lost;	    /* the last interpreter died; nobody was told yet */
 	struct run *runs, **runs_end;
 
 	/* the interpreter's end of things: kernel_talk.c */

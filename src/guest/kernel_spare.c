@@ -76,8 +76,7 @@ void spare_limit(uint64_t pids)
 		for (size_t i = 0; is_limited && i < guest.n_rlimits; i++) {
 			const struct rlimit rl = {guest.rlimits[i].value, guest.rlimits[i].value};
 
-			is_limited = prlimit(pid, guest.rlimits[i].resource, &rl,
-					     NULL) == 0;
+			is_limited = prlimit(pid, guest.rlimits[i].resource, &rl, NULL) == 0;
 		}
 		if (is_limited)
 			continue;
@@ -101,8 +100,8 @@ static bool is_utf8(const char *locale)
 static bool is_for_the_start(const char *variable)
 {
 	static const char *const beginnings[] = {"PYTHON", "VIRTUAL_ENV", "NODE_", "BASH_", "LD_",
-		"MALLOC_", "GLIBC_", "LC_", "LANG", "TZ", "SHELLOPTS", "ENV=", "SQLITE_", "OPENSSL_",
-		"SSL_"};
+		"MALLOC_", "GLIBC_", "LC_", "LANG", "TZ", "SHELLOPTS", "ENV=", "SQLITE_",
+		"OPENSSL_", "SSL_"};
 
 	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
 		if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0)

@@ -164,7 +164,7 @@ int birth_lease(const struct launcher_request *rq, struct slot *slot, struct new
 	struct failure *f);
 
 /* ---- park.c ---- */
-#define PARK_MAX 64
+#define PARK_MAX	 64
 #define PARK_LEARNED_MAX 4 /* without being told to */
 /* Learn from a request what the next one may be like. true: what is parked is of no use any more. */
 bool park_learn(const struct launcher_request *rq);

@@ -52,7 +52,7 @@ enum launcher_text {
 	LAUNCHER_TEXT_HOSTNAME, /* at most 64 bytes, letters, digits, - and . */
 	LAUNCHER_TEXT_PROFILE,	/* name of a built-in syscall filter; not with filter_fd */
 	LAUNCHER_TEXT_RESOLV,	/* /etc/resolv.conf; only with NET_OPEN */
-	LAUNCHER_TEXT_WARM,	/* interpreters the guest starts at once: "python=json,decimal;shell" */
+	LAUNCHER_TEXT_WARM, /* interpreters the guest starts at once: "python=json,decimal;shell" */
 	LAUNCHER_TEXT_COUNT
 };
 

@@ -428,7 +428,8 @@ static int jail_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
 		return r;
 	r = cell_fail(err, CELL_ENOTSUP, 0, "make cells ahead: %.200s", reply.text);
 	return cell_error_hint(err, r,
-		"cells with an image, mounts, a network or a filter of their own are made when asked for");
+		"cells with an image, mounts, a network or a filter of their own are made when "
+		"asked for");
 }
 
 static void close_control(struct jail_state *s)

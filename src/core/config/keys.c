@@ -313,7 +313,8 @@ const struct config_key config_keys[] = {
 	{.path = "kernels.warm",
 		.type = KEY_STRINGS,
 		TO(LIST, warm),
-		.doc = "languages whose interpreters are started with the cell, before anybody asks: "
+		.doc = "languages whose interpreters are started with the cell, before anybody "
+		       "asks: "
 		       "`python`, `javascript`, `shell`, `sql`"},
 	{.path = "kernels.preload",
 		.type = KEY_STRINGS,
