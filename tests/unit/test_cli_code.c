@@ -101,8 +101,8 @@ static int add(struct notebook_outputs *o, enum cell_code_event_type type, const
 		&(struct cell_code_event){.type = type, .data = data, .len = strlen(data)});
 }
 
-#define ONE_CELL                                                                          \
-	"{\"nbformat\":4,\"nbformat_minor\":2,\"metadata\":{\"kernelspec\":{\"name\":"     \
+#define ONE_CELL                                                                       \
+	"{\"nbformat\":4,\"nbformat_minor\":2,\"metadata\":{\"kernelspec\":{\"name\":" \
 	"\"python3\"}},\"cells\":[{\"cell_type\":\"code\",\"source\":[\"a\\n\",\"b\"]}]}"
 
 TEST(what_is_no_notebook_is_refused)
@@ -146,7 +146,8 @@ TEST(outputs_are_gathered_as_notebooks_keep_them)
 	ASSERT_STR(text,
 		"[{\"output_type\":\"stream\",\"name\":\"stdout\",\"text\":[\"one\\n\",\"two\\n\","
 		"\"\xef\xbf\xbd\"]},{\"output_type\":\"display_data\",\"data\":{\"a/b\":\"y\"},"
-		"\"metadata\":{}},{\"output_type\":\"execute_result\",\"data\":{\"text/plain\":\"1\"},"
+		"\"metadata\":{}},{\"output_type\":\"execute_result\",\"data\":{\"text/"
+		"plain\":\"1\"},"
 		"\"metadata\":{},\"execution_count\":3},{\"output_type\":\"error\",\"ename\":\"E\","
 		"\"evalue\":\"m\",\"traceback\":[]}]");
 	free(text);
@@ -179,4 +180,3 @@ TEST(history_keeps_what_was_typed_line_by_line)
 	ASSERT_EQ(history_search(&h, "none", SIZE_MAX), SIZE_MAX);
 	history_close(&h);
 }
-

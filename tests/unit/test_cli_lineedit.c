@@ -172,7 +172,7 @@ TEST(python_goes_on_inside_of_brackets_strings_and_blocks)
 	ASSERT(is_open("python", "def f():\n    return 1"));
 	ASSERT(!is_open("python", "def f():\n    return 1\n"));
 	ASSERT(!is_open("python", "x = '(' # ["));
-	ASSERT(!is_open("python", "x = '"));	/* for the interpreter to say */
+	ASSERT(!is_open("python", "x = '")); /* for the interpreter to say */
 	ASSERT(!is_open("python", "d = {1: 2}"));
 	ASSERT(is_open("python", "x = 1 + \\"));
 	ASSERT(is_open("python", "@decorated"));
@@ -198,4 +198,3 @@ TEST(other_languages_have_ways_of_their_own)
 	ASSERT(!is_open("sql", "select 1\n"));
 	ASSERT(!is_open("sql", "select ';'; -- (x"));
 }
-

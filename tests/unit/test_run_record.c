@@ -91,8 +91,8 @@ TEST(events_make_a_result)
 
 TEST(an_end_is_read_and_written_alike)
 {
-	json_t *o = json_loads("{\"ok\":true,\"state\":\"ended\",\"execution_count\":3,\"exit_code\":7}",
-		0, NULL);
+	json_t *o = json_loads(
+		"{\"ok\":true,\"state\":\"ended\",\"execution_count\":3,\"exit_code\":7}", 0, NULL);
 	struct cell_code_done d;
 
 	run_done_read(o, &d);
@@ -107,4 +107,3 @@ TEST(an_end_is_read_and_written_alike)
 	ASSERT_EQ(run_event_type("display"), CELL_CODE_DISPLAY);
 	ASSERT_EQ(run_event_type("nothing"), CELL_CODE_NONE);
 }
-

@@ -294,4 +294,3 @@ TEST(what_begins_is_marked_and_given_whole)
 	spool_free(s);
 	close(dir);
 }
-

@@ -164,7 +164,7 @@ struct open_text open_text_look(const char *language, const char *text)
 	struct open_text r = {0};
 
 	scan(&l, text);
-	r.is_open = l.quote || l.depth > 0 || l.is_continued;
+	r.is_open = (l.quote && !is_one_line(&l)) || l.depth > 0 || l.is_continued;
 	if (is_language(&l, "python")) {
 		bool is_colon = !l.quote && l.last == ':' && !is_blank(last_line(text));
 		r.is_open |= is_in_block(&l, text);
