@@ -194,20 +194,25 @@ void escape_leftovers(const char *mode, const char *workspace)
 	char word[64];
 	int told = 0;
 
-	long before = shared_kib();
-	for (int i = 0; i < 8 && !why_no_shm(); i++) {
-		struct cell *c = escape_open(workspace, NULL);
-		struct cell_result r = {0};
-		if (c &&
-			cell_run(c, &(struct cell_exec_opts){.argv = argv}, NULL, 0, &r, NULL) == 0)
-			told += r.exit.exit_code == DID_IT;
-		cell_result_done(&r);
-		(void)cell_close(c, NULL);
+	/* the machine's memory is others' too: what a cell leaves is there every time */
+	long more = 0;
+	for (int round = 0; round < 5 && (!round || more >= 64 * 1024); round++) {
+		long before = shared_kib();
+		told = 0;
+		for (int i = 0; i < 8 && !why_no_shm(); i++) {
+			struct cell *c = escape_open(workspace, NULL);
+			struct cell_result r = {0};
+			if (c && cell_run(c, &(struct cell_exec_opts){.argv = argv}, NULL, 0, &r,
+					 NULL) == 0)
+				told += r.exit.exit_code == DID_IT;
+			cell_result_done(&r);
+			(void)cell_close(c, NULL);
+		}
+		more = shared_kib() - before;
 	}
-	long after = shared_kib();
-	escape_result(why_no_shm() || (told == 8 && after - before < 64 * 1024), mode,
+	escape_result(why_no_shm() || (told == 8 && more < 64 * 1024), mode,
 		"shared memory ends with its cell", why_no_shm(),
-		"%d of 8 took it, %ld KiB more than before", told, after - before);
+		"%d of 8 took it, %ld KiB more than before", told, more);
 	(void)snprintf(word, sizeof word, "cell-owner-%d", (int)getpid());
 	escape_result(dies(workspace, word, KILL_OWNER), mode,
 		"a cell dies with the process that made it", NULL,

@@ -25,28 +25,30 @@ HOSTILE = {
 }
 
 
-def check(r):
-    d = r.json
-    assert (d["exit_code"], d["timed_out"], r.code) == (124, True, 124), r
-    assert d["stdout"].startswith("on"), r
-    assert r.seconds >= DEADLINE_S, r
-    assert r.seconds < DEADLINE_S + WITHIN_S + SLACK_S, r
+def ends_in_time(run):
+    """A busy machine is late by itself, now and then; something in the cell that delays its end does so every time."""
+    for attempt in range(6):
+        r = run()
+        d = r.json
+        assert (d.get("exit_code"), d.get("timed_out"), r.code) == (124, True, 124), r
+        assert d["stdout"].startswith("on"), r
+        assert r.seconds >= DEADLINE_S, r
+        if r.seconds < DEADLINE_S + WITHIN_S + SLACK_S:
+            return
+    raise AssertionError(f"never within {WITHIN_S} s: {r.seconds} s, {r}")
 
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_the_cell_is_gone_within_a_second_of_its_deadline(jail, what):
-    check(jail("run", "--json", "--pids", 64, "--timeout", f"{DEADLINE_S}s", "--", "python3", "-c", HOSTILE[what]))
+    ends_in_time(lambda: jail("run", "--json", "--pids", 64, "--timeout", f"{DEADLINE_S}s", "--", "python3", "-c", HOSTILE[what]))
 
 
 @pytest.mark.parametrize("what", ["a fork bomb", "64 spinners"])
 def test_nor_does_a_starved_guest_delay_it(root_jail, what):
     """With next to no CPU a guest cannot keep the deadline, and what was killed is too slow to die."""
     root_jail.need("limits.cpus")
-    r = root_jail("run", "--json", "--pids", 64, "--cpus", "0.05", "--timeout", f"{DEADLINE_S}s", "--",
-        "python3", "-S", "-c", HOSTILE[what])
-    d = r.json
-    assert (d["exit_code"], d["timed_out"]) == (124, True), r
-    assert DEADLINE_S <= r.seconds < DEADLINE_S + WITHIN_S + SLACK_S, r
+    ends_in_time(lambda: root_jail("run", "--json", "--pids", 64, "--cpus", "0.05", "--timeout", f"{DEADLINE_S}s", "--",
+        "python3", "-S", "-c", HOSTILE[what]))
 
 
 def test_a_command_has_half_a_second_to_clean_up(jail):
