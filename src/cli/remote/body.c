@@ -181,6 +181,7 @@ static json_t *deps(const struct cell_spec *spec)
 	put(o, "index", d->index);
 	put_nonempty(o, "find_links", words(d->find_links));
 	put(o, "npm_registry", d->npm_registry);
+	put_number(o, "cache_size", d->cache_bytes);
 	return o;
 }
 
