@@ -124,7 +124,13 @@ bool deps_cache_find(const struct deps_cache *c, const char *hash, struct deps_t
 	ret->fd = openat(c->trees_fd, hash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->fd < 0)
 		return false;
-	if (flock(ret->fd, LOCK_SH | LOCK_NB) < 0) { /* it is about to be removed */
+	/* whoever has just made it, or removes it, lets go in a moment; then it is this one, or gone */
+	int r = 0;
+	while ((r = flock(ret->fd, LOCK_SH)) < 0 && errno == EINTR)
+		;
+	struct stat mine, now;
+	if (r < 0 || fstat(ret->fd, &mine) < 0 ||
+		fstatat(c->trees_fd, hash, &now, AT_SYMLINK_NOFOLLOW) < 0 || mine.st_ino != now.st_ino) {
 		deps_tree_done(ret);
 		return false;
 	}
