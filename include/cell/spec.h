@@ -99,8 +99,8 @@ struct cell_spec_deps {
 	const char *index; /* http(s) URL or host directory of a simple index (PEP 503, 691) */
 	const char *const
 		*find_links;	  /* host directories with wheels or .tgz files; NULL-terminated */
-	const char *npm_registry;      /* http(s) URL */
-	uint64_t cache_bytes;	       /* what the packages kept for all cells may take; 0: 16 GiB */
+	const char *npm_registry; /* http(s) URL */
+	uint64_t cache_bytes;	  /* what the packages kept for all cells may take; 0: 16 GiB */
 };
 
 struct cell_spec {

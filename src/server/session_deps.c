@@ -16,7 +16,8 @@ int session_deps_check(const struct server *srv, const struct cell_spec *spec,
 	const char *what = d->venv_dir			     ? "venv_dir"
 			   : d->index			     ? "deps.index"
 			   : d->find_links && *d->find_links ? "deps.find_links"
-			   : d->npm_registry		     ? "deps.npm_registry" : d->cache_bytes ? "deps.cache_size"
+			   : d->npm_registry		     ? "deps.npm_registry"
+			   : d->cache_bytes		     ? "deps.cache_size"
 							     : NULL;
 
 	(void)srv;

@@ -93,7 +93,8 @@ uint64_t deps_manifest_bytes(const json_t *manifest)
 	size_t i;
 
 	json_array_foreach (json_object_get(manifest, "files"), i, f)
-		total += (uint64_t)json_integer_value(json_array_get(f, 1)) + 512; /* a file is never nothing */
+		total += (uint64_t)json_integer_value(json_array_get(f, 1)) +
+			 512; /* a file is never nothing */
 	return total;
 }
 
@@ -130,7 +131,8 @@ bool deps_cache_find(const struct deps_cache *c, const char *hash, struct deps_t
 		;
 	struct stat mine, now;
 	if (r < 0 || fstat(ret->fd, &mine) < 0 ||
-		fstatat(c->trees_fd, hash, &now, AT_SYMLINK_NOFOLLOW) < 0 || mine.st_ino != now.st_ino) {
+		fstatat(c->trees_fd, hash, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+		mine.st_ino != now.st_ino) {
 		deps_tree_done(ret);
 		return false;
 	}
@@ -229,7 +231,8 @@ static uint64_t size_of(int trees_fd, const char *name)
 
 static int by_use(const void *a, const void *b)
 {
-	const struct timespec *x = &((const struct kept *)a)->used, *y = &((const struct kept *)b)->used;
+	const struct timespec *x = &((const struct kept *)a)->used,
+			      *y = &((const struct kept *)b)->used;
 
 	if (x->tv_sec != y->tv_sec)
 		return x->tv_sec < y->tv_sec ? -1 : 1;
@@ -256,7 +259,8 @@ static void shrink(const struct deps_cache *c, const char *keep)
 
 	for (struct dirent *e; d && (e = readdir(d));) {
 		struct stat st;
-		if (!digest_is_hex(e->d_name) || fstatat(c->trees_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (!digest_is_hex(e->d_name) ||
+			fstatat(c->trees_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (n == max) {
 			max = max ? max * 2 : 64;
@@ -355,8 +359,8 @@ int deps_intake_take(struct deps_intake *in, const char *filename, const char *h
 	bool is_there = deps_cache_find(in->cache, is, ret);
 	shrink(in->cache, is);
 	return is_there ? 0
-		       : cell_fail(err, CELL_EINTERNAL, 0,
-				 "the package '%.160s' cannot be found again", filename);
+			: cell_fail(err, CELL_EINTERNAL, 0,
+				  "the package '%.160s' cannot be found again", filename);
 }
 
 /* ---- files of the host ---- */

@@ -23,8 +23,8 @@
 #include "core/deps/wheel.h"
 #include "core/store.h"
 
-#define CHUNK	     (256u * 1024)
-#define PACKAGES_MAX 4096
+#define CHUNK	      (256u * 1024)
+#define PACKAGES_MAX  4096
 #define ENV_BYTES_MAX (UINT64_C(16) << 30) /* of one cell: what it keeps alive of the cache */
 
 enum change {
@@ -417,7 +417,8 @@ static int apply(struct work *w, struct cell_error *err)
 	for (size_t i = 0; i < n; i++)
 		bytes += deps_manifest_bytes(list[i].tree->manifest);
 	if (bytes > ENV_BYTES_MAX)
-		return cell_fail(err, CELL_ELIMIT, 0, "the packages of one cell together may have 16 GiB");
+		return cell_fail(err, CELL_ELIMIT, 0,
+			"the packages of one cell together may have 16 GiB");
 	if (source_tell(&w->source, CELL_DEPS_INSTALL, "", 0, 0))
 		return source_stopped(err);
 	return env_switch(&w->env, list, n, err);
