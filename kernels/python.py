@@ -63,6 +63,7 @@ is_running = False  # a run is under way
 is_child = False  # after a fork: the control socket is the parent's
 is_idle = True
 may_ask = False  # input() has somebody to ask
+is_asking = False  # and does: what comes from the guest is the answer
 pending = False  # an interrupt that waits for the user's code to go on
 count = 0
 async_task = None  # of a run with await at its top level
@@ -155,6 +156,8 @@ def json_text(v):
             v.encode()
         except UnicodeEncodeError:
             v = utf8(v).decode()
+        if "\0" in v:  # many who read JSON have no NUL
+            v = v.replace("\0", "\u2400")
         return quote(v)
     if v is None:
         return "null"
@@ -234,7 +237,7 @@ def switch(stream):
 
 def mark():
     """Has the guest take in all that was written and sent so far."""
-    if is_running and not is_child and lock.acquire(False):
+    if is_running and not is_child and not is_asking and lock.acquire(False):
         try:
             send(b"mark")
             is_answered = False
@@ -249,6 +252,8 @@ def mark():
 def is_quiet():
     """Whether this line may be written at once."""
     global burst, burst_from
+    if is_child:
+        return True
     now = monotonic()
     if now - burst_from > TICK_S:
         burst_from, burst = now, 0
@@ -291,7 +296,7 @@ class Text(io.TextIOWrapper):
         if current is not self:
             switch(self)
         n = text_write(self, s)
-        if s[-1:] == "\n" and is_quiet():
+        if burst < BURST and s[-1:] == "\n" and is_quiet():
             self.flush()
         elif not is_polling:
             poll_start()
@@ -532,10 +537,6 @@ def before_fork():
     prepare_fork()
 
 
-def after_fork():
-    lock.release()
-
-
 def after_fork_child():
     become_child()
 
@@ -653,16 +654,26 @@ def serve():
         message = words = payload = None
 
 
+def out_of_the_way(fd):
+    """A copy with a number that code does not expect to be free; where few are allowed, with any."""
+    import fcntl
+
+    for number in (200, 50, 20, 5):
+        try:
+            return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, number)
+        except OSError:
+            continue
+    return os.dup(fd)
+
+
 def start():
     global Expression
     from _ast import Expression
 
     for fd in (3, 4):
         os.set_inheritable(fd, False)
-    import fcntl
-
     for fd in (1, 2):
-        spare[fd] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
+        spare[fd] = out_of_the_way(fd)
     os.close(4)
     for name in [n for n in user if not n.startswith("__")]:
         del user[name]
@@ -677,7 +688,7 @@ def start():
         if hasattr(os, name):
             setattr(os, name, flushed(getattr(os, name)))
     open_streams()
-    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork_child)
+    os.register_at_fork(before=before_fork, after_in_child=after_fork_child)
     _signal.signal(_signal.SIGINT, on_interrupt)
     _signal.signal(_signal.SIGURG, on_urge)
     while True:
@@ -758,7 +769,6 @@ def prepare_fork():
         deadline = monotonic() + 2
         while tasks and count_tasks() >= tasks and monotonic() < deadline:
             sleep(0.0002)
-    lock.acquire()
 
 
 def count_tasks():
@@ -769,8 +779,9 @@ def count_tasks():
 
 
 def become_child():
-    global is_child, poll_pipe, lock, main_thread
+    global is_child, poll_pipe, lock, main_thread, burst
     is_child = True
+    burst = 0
     if poll_pipe is not None:
         other = _signal.set_wakeup_fd(-1)
         if other not in (-1, poll_pipe[1]):
@@ -811,12 +822,15 @@ def child_status(problem):
 
 #: part asking
 def ask_user(prompt, is_secret):
+    global is_asking
     flush_streams()
-    if is_child or not may_ask:
+    if is_child or not may_ask or is_asking:
         raise EOFError("EOF when reading a line")
     import select
 
-    with lock:
+    with lock:  # nobody waits for the answer to a mark
+        is_asking = True
+    try:
         send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
         while True:
             if len(chunks) == 1 and chunks[0] is None:
@@ -830,6 +844,8 @@ def ask_user(prompt, is_secret):
                 return payload.decode("utf-8", "surrogateescape")
             if words[0] == b"eof":
                 raise EOFError("EOF when reading a line")
+    finally:
+        is_asking = False
 
 
 def wait_readable(select):
@@ -854,10 +870,8 @@ def start_polling():
         return
     is_polling = True
     if poll_pipe is None:
-        import fcntl
-
         pipe = os.pipe()
-        poll_pipe = tuple([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in pipe])
+        poll_pipe = tuple([out_of_the_way(fd) for fd in pipe])
         for fd in pipe:
             os.close(fd)
         for fd in poll_pipe:
@@ -883,7 +897,7 @@ def watch_signals():
 
 
 def poll(r, _w):
-    global is_polling
+    global is_polling, burst
     import select
 
     _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # they are to wake the main thread
@@ -899,6 +913,7 @@ def poll(r, _w):
         if _signal.SIGINT in said and monotonic() - interrupted_at > 0.05:
             urge()
         idle = 0 if is_running or WAKE in said else idle + 1
+        burst = 0
         flush_streams()
 
 
@@ -919,7 +934,7 @@ class Bytes(io.BufferedWriter):
         if current is not self:
             switch(self)
         n = bytes_write(self, b)
-        if is_quiet():
+        if burst < BURST and is_quiet():
             self.flush()
         elif not is_polling:
             poll_start()
@@ -936,9 +951,13 @@ def json_any(v):
     import json
 
     try:
-        return json.dumps(v, ensure_ascii=False, allow_nan=False, default=json_other)
-    except ValueError:  # NaN within, or it holds itself
-        return json_text(json_plain(v, []))
+        text = json.dumps(v, ensure_ascii=False, allow_nan=False, default=json_other)
+        text.encode()
+        if "\\u0000" not in text:
+            return text
+    except ValueError:  # NaN or a lone surrogate within, or it holds itself
+        pass
+    return json_text(json_plain(v, []))
 
 
 def json_other(v):
@@ -1222,7 +1241,8 @@ def add_table(v, data):
     try:
         if type(v).__name__ == "DataFrame" and not v.columns.is_unique:
             return
-        table = json.loads(v.head(TABLE_ROWS).to_json(orient="table", date_format="iso", default_handler=str))
+        rows = max(1, min(TABLE_ROWS, 50000 // max(1, len(getattr(v, "columns", "x")))))
+        table = json.loads(v.head(rows).to_json(orient="table", date_format="iso", default_handler=str))
     except Exception:
         return  # what has no JSON
     table["rows"] = len(v)
@@ -2988,8 +3008,10 @@ def get(name):
 def as_json(v, within):
     """(value, True) when JSON can say exactly that."""
     kind = type(v)
-    if v is None or kind in (bool, int, str):
+    if v is None or kind in (bool, int):
         return v, True
+    if kind is str:
+        return v, "\0" not in v and utf8(v).decode() == v
     if kind is float:
         return v, v - v == 0
     if kind.__module__ == "numpy":

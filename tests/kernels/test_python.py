@@ -4,18 +4,16 @@ interpreter it runs in."""
 
 import ast
 import base64
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
 from conftest import PYTHON, other_pythons
-from driver import BOOT, PATIENCE_S, TOP, Died, Driver
+from driver import BOOT, PATIENCE_S, TOP, Died
 
 TEXT = (TOP / "kernels" / "python.py").read_text()
 
@@ -297,8 +295,9 @@ def test_chained_errors(d):
     assert "ZeroDivisionError" not in text
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups and notes came with 3.11")
 def test_groups_and_notes(d):
+    if tuple(map(int, d.ready["version"].split(".")))[:2] < (3, 11):
+        pytest.skip("exception groups and notes came with 3.11")
     text = traceback_of(d, "e = ValueError('inner'); e.add_note('a note')\nraise ExceptionGroup('some', [e, TypeError('t')])")
     assert "ExceptionGroup: some (2 sub-exceptions)" in text and "| a note" in text and "TypeError: t" in text
 
@@ -314,6 +313,7 @@ def test_groups_and_notes(d):
         ("class E(Exception):\n def __str__(self): raise ValueError\nraise E", "E", "<exception str() failed>"),
         ("raise ValueError('a\\nb')", "ValueError", "a\nb"),
         ("raise ValueError('\\ud800')", "ValueError", "\\ud800"),
+        ("raise ValueError('a\\0b')", "ValueError", "a\u2400b"),
         ("class R:\n def __repr__(self): raise ValueError('no repr')\nR()", "ValueError", "no repr"),
         ("import sys; sys.setrecursionlimit(60)\ndef f(): return f()\nf()", "RecursionError", None),
     ],
@@ -409,6 +409,24 @@ def test_a_fork_is_no_reason_for_a_warning(start):
             d.run("print('starts the thread that flushes', end='')")
             r = d.run("import os, sys\nprint('x', end='')\npid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0);")
             assert r.err == "" and r.status == "ok"
+
+
+def test_a_thread_may_fork_between_runs(d):
+    d.run("import threading, os, time\ndef work():\n    time.sleep(0.05)\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)\n    print('forked', flush=True)\nthreading.Thread(target=work).start()")
+    got = []  # since 3.12 there may be a warning, too: a fork beside the user's own threads
+    wait_for(lambda: got.extend(d.late_output()) or ("stdout", b"forked\n") in got, "the output of the thread")
+    assert d.run("'alive'").value == "'alive'"
+
+
+def test_a_thread_may_show_things_while_input_waits(d):
+    d.run("import threading, time, sys\ndef work():\n    display('one'); print('two', flush=True); print('three', file=sys.stderr, flush=True)\n")
+    d.start("t = threading.Timer(0.05, work); t.start()\ninput()", "i")
+    d.until(("input",))
+    events = []
+    wait_for(lambda: d.drain(events) and {k for k, _ in events} == {"stdout", "stderr"} or {k for k, _ in events} == {"stdout", "stderr"}, "output")
+    d.tell("input", b"answer")
+    r = d.finish()
+    assert r.value == "'answer'" and len(r.displays) == 1
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
@@ -529,6 +547,12 @@ def test_a_parked_interpreter_is_handed_over(start, tmp_path):
     assert d.run("sorted(n for n in globals() if not n.startswith('__'))").value == "['os', 'time']"
 
 
+@pytest.mark.parametrize("files", [16, 32, 100])
+def test_starts_with_few_files_allowed(start, files):
+    d = start(argv=["/bin/sh", "-c", f'ulimit -n {files}; exec "$0" -c "$1"', PYTHON, BOOT])
+    assert d.run("print('a', end='')\nimport resource; resource.getrlimit(resource.RLIMIT_NOFILE)[0]").value == str(files)
+
+
 def test_random_state_is_not_shared(start):
     seen = {start(begin="preload=random,tempfile\n").run("import random, tempfile; random.random(), tempfile.mktemp()").value for _ in range(3)}
     assert len(seen) == 3
@@ -645,6 +669,18 @@ def test_a_repr_method_that_fails_leaves_the_others(d):
 def test_json_of_odd_things(d):
     r = d.run("class J:\n    def _repr_json_(self): return {'nan': float('nan'), 'b': b'x', 3: (1, 2), 's': {1}}\n    def __repr__(self): return 'J'\nJ()")
     assert r.data["application/json"] == {"nan": None, "b": "eA==", "3": [1, 2], "s": "{1}"}
+
+
+def test_json_with_what_json_cannot_say(d):
+    r = d.run("class J:\n    def _repr_json_(self): return {'s': '\\ud800', 'n': 'a\\0b', 'f': 1.5, 'b': b'x'}\n    def __repr__(self): return 'J'\nJ()")
+    assert r.data["application/json"] == {"s": "\\ud800", "n": "a\u2400b", "f": 1.5, "b": "eA=="}
+    d.run("s = 'a\\0b'")
+    assert "value" not in d.ask("get", "s")
+
+
+def test_the_debugger_asks(d):
+    r = d.run("x = 5\nbreakpoint()\ny = 6", answers=["p x + 37", "c"])
+    assert r.status == "ok" and "42\n" in r.out
 
 
 def test_ipython_display_without_ipython(start):
