@@ -41,6 +41,11 @@ const char *cell_version(void);
 /* Make a cell. With a name it outlives this process (reopen it by name); without one it is gone
  * when closed or when this process dies. */
 int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error *err);
+/* Have n cells of this kind made ahead, as long as this process lives: a cell_open() of the same kind takes one, with its
+ * interpreters (spec->warm) ready, and another is made when nobody waits. Name, workspace, environment and most limits may
+ * differ from the spec's; what cannot come later (image, mounts, network, filter, scratch space) may not. One kind at a
+ * time: another call changes it. CELL_ENOTSUP where cells of this kind cannot be made ahead. */
+int cell_shelf_fill(const struct cell_spec *spec, unsigned n, struct cell_error *err);
 /* Connect to a named cell made earlier, here or elsewhere on this machine. CELL_ENOTFOUND;
  * CELL_EGONE when it was there but its guest has died (it is cleaned up then). */
 int cell_reopen(const char *name, struct cell **ret, struct cell_error *err);

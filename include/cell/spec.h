@@ -136,6 +136,9 @@ struct cell_spec {
 	const char *const *network_private, *const *network_dns;
 	uint32_t gpus;
 	enum cell_lifecycle lifecycle;
+	/* Languages (code.h) whose interpreters are started with the cell, before anybody asks, and Python modules that
+	 * are imported then; NULL-terminated */
+	const char *const *warm, *const *preload;
 	const char *const *labels; /* "k=v", NULL-terminated */
 	const char *const *needs;  /* capability words asked for outright, NULL-terminated */
 	struct cell_spec_deps deps;

@@ -68,6 +68,11 @@ const char *cell_directory(const struct cell *c)
 	return c->directory;
 }
 
+const char *cell_warm(const struct cell *c)
+{
+	return c->warm;
+}
+
 int cell_directory_fd(const struct cell *c)
 {
 	return c->directory_fd;

@@ -62,6 +62,9 @@ struct cell_backend {
 	/* How each wall is provided here, for people to read: only when probe said usable. Its own
 	 * slot, because probe runs for every cell and this does not. */
 	int (*walls)(cell_wall_fn fn, void *user);
+	/* Have n cells like this one made ahead. The handle has no directory. NULL: cannot. */
+	int (*shelf)(struct cell *c, const struct cell_spec *spec, unsigned n,
+		struct cell_error *err);
 	/* The stream has ended: release what create or open_guest keep in cell_state(c). */
 	void (*detach)(struct cell *c);
 };
@@ -101,6 +104,8 @@ int cell_next_destroy(struct cell *c, struct cell_error *err);
 bool cell_next_is_alive(struct cell *c);
 void cell_next_detach(struct cell *c);
 
+/* Interpreters its guest is to start at once (--warm), or NULL. */
+const char *cell_warm(const struct cell *c);
 /* Its own, 0700, removed by the core after destroy. */
 const char *cell_directory(const struct cell *c);
 int cell_directory_fd(const struct cell *c);

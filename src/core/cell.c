@@ -105,8 +105,7 @@ static int fill_record(struct cell *c, const struct cell_spec *spec)
 	return r ? -ENOMEM : 0;
 }
 
-/* The handle as the spec wants it, nothing outside of this process touched yet. */
-static int prepare(const struct cell_spec *spec, struct cell **ret, struct cell_error *err)
+int cell_prepare(const struct cell_spec *spec, struct cell **ret, struct cell_error *err)
 {
 	const struct cell_backend *chain[CELL_CHAIN_MAX] = {0};
 	struct cell_probe probe;
@@ -129,6 +128,8 @@ static int prepare(const struct cell_spec *spec, struct cell **ret, struct cell_
 		(spec->user && !(c->user = strdup(spec->user))) || code_defaults_set(c, spec) < 0)
 		return cell_fail_errno(err, ENOMEM, "make a cell");
 	r = cell_env_compose(spec->env_from, environ, spec->env, &c->env, err);
+	if (r >= 0)
+		r = cell_warm_text(spec, &c->warm, err);
 	if (r < 0)
 		return r;
 	*ret = steal_ptr(c);
@@ -227,7 +228,7 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	int r = cell_resources_complete(&own, err);
 
 	if (r >= 0)
-		r = prepare(&own, &c, err);
+		r = cell_prepare(&own, &c, err);
 	if (r >= 0 && spec->workspace)
 		r = resolve_workspace(spec->workspace, &workspace, err);
 	if (r >= 0)

@@ -47,6 +47,7 @@ void cell_handle_free(struct cell *c)
 	free(c->directory);
 	free(c->cwd);
 	free(c->user);
+	free(c->warm);
 	free(c);
 }
 

@@ -9,6 +9,10 @@
 void cell_handle_freep(struct cell **c);
 #define auto_cell __attribute__((cleanup(cell_handle_freep)))
 
+/* The handle as the spec wants it, nothing outside of this process touched yet. */
+int cell_prepare(const struct cell_spec *spec, struct cell **ret, struct cell_error *err);
+/* shelf.c: spec.warm and spec.preload in one text; NULL when there is nothing. */
+int cell_warm_text(const struct cell_spec *spec, char **ret, struct cell_error *err);
 /* Allocates the states of the chain, too. */
 int cell_handle_set_chain(struct cell *c, const struct cell_backend *const *chain);
 /* The handle owns what the slot had. */

@@ -252,6 +252,18 @@ int order_read(const struct request *rq, const char *what, struct order *o, stru
 	return r;
 }
 
+int order_default(struct order *o, const char *cwd, struct cell_error *err)
+{
+	int r = user_resolve(NULL, &o->user, err);
+
+	if (r < 0)
+		return r;
+	o->cwd = strdup(cwd);
+	if (!o->cwd || complete_env(o) < 0)
+		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "exec");
+	return 0;
+}
+
 /* ---- starting ---- */
 
 void order_describe(struct job *j, const struct order *o)

@@ -103,6 +103,9 @@ int conn_send(struct conn *c, unsigned type, unsigned chan, uint32_t stream, con
 int conn_send_pipe(struct stream *s, unsigned chan, uint64_t offset, struct job_chan *from,
 	size_t n);
 bool conn_can_splice(const struct conn *c);
+/* What is sent until the other one leaves together: one system call, one wake-up. Only with no backlog, and for little. */
+void conn_gather(struct conn *c);
+void conn_release(struct conn *c);
 /* Bytes waiting to leave: no more DATA is made while there are any. */
 size_t conn_backlog(const struct conn *c);
 /* The peer broke the rules: say why and close. */
@@ -228,7 +231,8 @@ void overdue_expect(struct job *j, uint64_t within_ms);
 uint64_t overdue_age(const struct job *j); /* ns; 0: unknown */
 /* Nothing is kept any more: see off what escaped by killing its keeper. */
 void reaper_end_orphans(void);
-/* parked.c: wait for the lease; the client's stream. Leaves when there will be none. */
+/* parked.c: wait for the lease; the client's stream, or with guest.has_listener where clients come from.
+ * Leaves when there will be none. */
 int guest_await_lease(int wait_fd, char *argv0);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */
 void guest_shutdown(struct stream *s);

@@ -27,7 +27,7 @@ struct kernel *kernel_find(const char *name)
 {
 	struct kernel *k = kernels;
 
-	while (k && strcmp(k->name, name) != 0)
+	while (k && (k->is_spare || strcmp(k->name, name) != 0))
 		k = k->next;
 	return k;
 }
@@ -81,7 +81,7 @@ struct kernel *kernel_new(const char *name, const struct language *l, struct ord
 	size_t n = 0;
 
 	for (; *at; at = &(*at)->next)
-		n++;
+		n += !(*at)->is_spare;
 	if (n >= KERNEL_MAX) {
 		(void)cell_fail(err, CELL_ELIMIT, EAGAIN, "make a context: there are %d",
 			KERNEL_MAX);
@@ -134,6 +134,7 @@ void kernel_free(struct kernel *k)
 	if (*at)
 		*at = k->next;
 	order_done(&k->place);
+	strings_done(&k->was);
 	free(k->interpreter);
 	buf_done(&k->options);
 	free(k);

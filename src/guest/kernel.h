@@ -126,7 +126,11 @@ struct kernel {
 	char version[32];
 	uint64_t count;
 	uint64_t started_unix_ms;
-	bool was_lost; /* the last interpreter died; nobody was told yet */
+	bool is_spare;	    /* nobody's yet: kernel_spare.c */
+	bool is_leased;	    /* it was, and has to be told whose it is */
+	unsigned n_begun;   /* times it was told to begin, and has not said "ready" yet */
+	struct strings was; /* environment it was started with, until it is told of its own */
+	bool was_lost;	    /* the last interpreter died; nobody was told yet */
 	struct run *runs, **runs_end;
 
 	/* the interpreter's end of things: kernel_talk.c */
@@ -164,6 +168,9 @@ struct kernel *kernel_new(const char *name, const struct language *l, struct ord
 /* No interpreter, no runs: those end as lost. */
 void kernel_clear(struct kernel *k, const char *why);
 void kernel_free(struct kernel *k); /* a cleared one */
+/* "key=value" for `begin`, and a value as it is written there. */
+int kernel_add_option(struct kernel *k, const char *key, const char *value);
+int kernel_add_encoded(struct buf *b, const char *value);
 /* Move on: start what is needed, hand out the next run. */
 void kernel_step(struct kernel *k);
 /* At the next turn of the loop, from wherever. */
@@ -182,6 +189,18 @@ int context_lacks(const struct language *l, const struct order *place, struct ce
 /* What a request says of the context it wants: the one that is there, or, with may_make, a new one. */
 int context_of(const struct request *rq, struct order *place, bool may_make, struct kernel **ret,
 	struct cell_error *err);
+
+/* ---- started ahead ---- */
+
+/* "python=json,decimal;shell": start them. What cannot be started is left out. */
+void spare_start(const char *list);
+/* Limits that came later (guest.rlimits, and of processes): what was started has them, too. */
+void spare_limit(uint64_t pids);
+/* One that can be the context of this name; takes environment and directory over. NULL: none. */
+struct kernel *spare_take(const struct language *l, const char *name, struct order *place,
+	const char *interpreter);
+/* Tell it what it is to know, when its options are known. */
+int spare_begin(struct kernel *k);
 
 /* ---- the interpreter ---- */
 

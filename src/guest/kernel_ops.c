@@ -74,17 +74,26 @@ static int check_program(const struct language *l, const struct order *place,
 	return where[0] ? 0 : context_lacks(l, place, err);
 }
 
-/* A line of `begin`: everything but letters and digits and a few is written as %XX. */
-static int add_option(struct kernel *k, const char *key, const char *value)
+/* Everything but letters and digits and a few is written as %XX. */
+int kernel_add_encoded(struct buf *b, const char *value)
 {
-	int r = buf_addf(&k->options, "%s=", key);
+	int r = 0;
 
 	for (const unsigned char *p = (const unsigned char *)value; r == 0 && *p; p++) {
 		if (isalnum(*p) || strchr("._-/,:", *p))
-			r = buf_addc(&k->options, (char)*p);
+			r = buf_addc(b, (char)*p);
 		else
-			r = buf_addf(&k->options, "%%%02X", *p);
+			r = buf_addf(b, "%%%02X", *p);
 	}
+	return r;
+}
+
+int kernel_add_option(struct kernel *k, const char *key, const char *value)
+{
+	int r = buf_addf(&k->options, "%s=", key);
+
+	if (r == 0)
+		r = kernel_add_encoded(&k->options, value);
 	return r == 0 ? buf_addc(&k->options, '\n') : r;
 }
 
@@ -108,9 +117,9 @@ static int read_options(const struct request *rq, struct kernel *k, struct cell_
 			r = buf_addf(&preload, "%s%s", preload.len ? "," : "", name);
 	}
 	if (r == 0 && preload.len)
-		r = add_option(k, "preload", buf_str(&preload));
+		r = kernel_add_option(k, "preload", buf_str(&preload));
 	if (r == 0 && database)
-		r = add_option(k, "database", database);
+		r = kernel_add_option(k, "database", database);
 	return r < 0 ? cell_fail(err, CELL_EINVAL, E2BIG, "make a context: too many options") : 0;
 }
 
@@ -124,12 +133,17 @@ static int make(const struct request *rq, const char *name, const struct languag
 		r = check_program(l, place, interpreter, err);
 	if (r < 0)
 		return r;
-	struct kernel *k = kernel_new(name, l, place, err);
+	struct kernel *k = spare_take(l, name, place, interpreter);
+	if (!k)
+		k = kernel_new(name, l, place, err);
 	if (!k)
 		return -EAGAIN;
 	k->interpreter = steal_ptr(interpreter);
 	r = read_options(rq, k, err);
+	if (r == 0 && k->is_leased && spare_begin(k) < 0)
+		r = cell_fail(err, CELL_ENOSPACE, ENOMEM, "make a context");
 	if (r < 0) {
+		kernel_clear(k, "");
 		kernel_free(k);
 		return r;
 	}
@@ -209,12 +223,14 @@ int context_create(struct stream *s, const struct request *rq, struct cell_error
 	if (r < 0)
 		return r;
 	k->timeout_ms = place.timeout_ms;
-	r = kernel_start(k, err);
-	if (r < 0) {
-		kernel_free(k);
-		return r;
+	if (k->state == KERNEL_OFF) {
+		r = kernel_start(k, err);
+		if (r < 0) {
+			kernel_free(k);
+			return r;
+		}
+		deadline_set(k, KERNEL_START_MS);
 	}
-	deadline_set(k, KERNEL_START_MS);
 
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 	(void)wire_put_u64(&b, WIRE_T_CODE, CELL_OK);
@@ -260,8 +276,10 @@ static void put_context(struct stream *s, const struct kernel *k)
 int context_list(struct stream *s, const struct request *rq, struct cell_error *err)
 {
 	(void)rq, (void)err;
-	for (const struct kernel *k = kernel_first(); k; k = k->next)
-		put_context(s, k);
+	for (const struct kernel *k = kernel_first(); k; k = k->next) {
+		if (!k->is_spare)
+			put_context(s, k);
+	}
 	ops_end_ok(s);
 	return 0;
 }

@@ -154,6 +154,7 @@ int kernel_start(struct kernel *k, struct cell_error *err)
 	(void)clock_gettime(CLOCK_REALTIME, &t);
 	k->started_unix_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 	k->state = KERNEL_STARTING;
+	k->n_begun = 1;
 	k->count = 0;
 	k->version[0] = k->killed_why[0] = '\0';
 	(void)talk_send(k, "begin", k->options.data, k->options.len);
@@ -253,6 +254,8 @@ void kernel_buried(struct kernel *k)
 	};
 
 	say_why(k, why, sizeof why);
+	if (r && !r->sent_ns)
+		talk_give_late(k, r); /* what it said before anybody listened may say more */
 	kernel_drop(k);
 	k->was_lost = true; /* the next run is told */
 	if (r && !was_idle)

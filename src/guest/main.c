@@ -26,6 +26,7 @@
 struct guest guest = {
 	.workspace = "/", .workspace_fd = -1, .spool_fd = -1, .null_fd = -1, .report_fd = -1};
 
+static const char *warm; /* interpreters to start at once */
 static bool is_leaving;
 static int oom_eventfd = -1, oom_events_fd = -1;
 static struct stream *leaving_stream;
@@ -34,7 +35,7 @@ static const char usage[] =
 	"usage: cell-guest (--fd N | --listen-fd N)... --workspace DIR [--spool DIR] [--home DIR]\n"
 	"                  [--wait-fd N] [--tmp DIR] [--rlimit NAME=VALUE]... [--oom-eventfd N | "
 	"--oom-events-fd "
-	"N]\n"
+	"N] [--warm LANGUAGES]\n"
 	"The program inside a cell. It is started by Cell, not by hand.\n";
 
 __attribute__((noreturn)) static void die(const char *what, const char *name, int e)
@@ -162,6 +163,8 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd, int *wait_fd)
 			oom_eventfd = parse_fd(value);
 		else if (strcmp(name, "--oom-events-fd") == 0)
 			oom_events_fd = parse_fd(value);
+		else if (strcmp(name, "--warm") == 0)
+			warm = value;
 		else if (strcmp(name, "--rlimit") == 0)
 			add_rlimit(value);
 		else
@@ -251,9 +254,15 @@ int main(int argc, char **argv)
 		r = oom_watch_eventfd(oom_eventfd);
 	if (r == 0 && oom_events_fd >= 0)
 		r = oom_watch_events(oom_events_fd);
+	if (r == 0)
+		spare_start(warm);
 	if (r == 0 && wait_fd >= 0) {
 		fd = guest_await_lease(wait_fd, argv[0]);
 		guest.workspace_fd = open_directory(guest.workspace);
+		if (guest.has_listener) {
+			listen_fd = fd;
+			fd = -1;
+		}
 	}
 	if (r == 0 && listen_fd >= 0)
 		r = conn_listen(listen_fd);

@@ -26,6 +26,8 @@ struct order {
 /* `what` begins its errors. Initialise with cwd_fd -1; order_done() in any case. */
 int order_read(const struct request *rq, const char *what, struct order *o, struct cell_error *err);
 void order_done(struct order *o);
+/* What a command gets that asks for nothing. */
+int order_default(struct order *o, const char *cwd, struct cell_error *err);
 /* Open o->cwd anew. */
 int order_open_cwd(struct order *o, struct cell_error *err);
 /* A field that may be absent, but not malformed. */

@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "guest/guest.h"
 #include "guest/keeper.h"
+#include "guest/kernel.h"
 #include "wire/lease.h"
 
 /* One message, one fd. -1: whoever parked us has no use for us any more. */
@@ -58,28 +60,58 @@ static void add_limit(int resource, uint64_t value)
 			(struct guest_rlimit){.resource = resource, .value = value};
 }
 
-int guest_await_lease(int wait_fd, char *argv0)
-{
-	struct lease l;
-	int keeper = keeper_park(guest.report_fd);
-	int fd = receive(wait_fd, &l);
+static struct source waiting = {.fd = -1};
+static struct lease got;
+static int got_fd = -1;
 
-	if (fd < 0)
+static void on_lease(struct source *s, uint32_t events)
+{
+	(void)events;
+	got_fd = receive(s->fd, &got);
+	if (got_fd < 0)
+		_exit(0);
+	loop_stop();
+}
+
+/* With interpreters about there is more to look after than the lease. */
+static void await(int wait_fd)
+{
+	if (kernel_first()) {
+		waiting = (struct source){.fd = wait_fd, .events = EPOLLIN, .fn = on_lease};
+		if (loop_add(&waiting) < 0 || loop_run() < 0)
+			_exit(125);
+		loop_remove(&waiting);
+	} else {
+		got_fd = receive(wait_fd, &got);
+	}
+	if (got_fd < 0)
 		_exit(0);
 	close(wait_fd);
-	be_called(argv0, l.title);
-	add_limit(RLIMIT_NOFILE, l.files);
-	add_limit(RLIMIT_FSIZE, l.file_size);
-	add_limit(RLIMIT_AS, l.memory);
-	add_limit(RLIMIT_CPU, l.cpu_s);
-	if (l.pids) {
-		const struct rlimit rl = {l.pids, l.pids};
+}
+
+int guest_await_lease(int wait_fd, char *argv0)
+{
+	int keeper = keeper_park(guest.report_fd);
+
+	await(wait_fd);
+	be_called(argv0, got.title);
+	add_limit(RLIMIT_NOFILE, got.files);
+	add_limit(RLIMIT_FSIZE, got.file_size);
+	add_limit(RLIMIT_AS, got.memory);
+	add_limit(RLIMIT_CPU, got.cpu_s);
+	if (got.pids) {
+		const struct rlimit rl = {got.pids, got.pids};
 
 		if (setrlimit(RLIMIT_NPROC, &rl) < 0)
 			_exit(125);
 	}
 	/* it was forked before these were known, and would not pass them on */
-	if (keeper > 0 && (l.pids || guest.n_rlimits))
+	if (keeper > 0 && (got.pids || guest.n_rlimits))
 		keeper_forget(keeper);
-	return fd;
+	spare_limit(got.pids);
+	/* until now it died with the launcher */
+	if (got.is_kept && prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) < 0)
+		_exit(125);
+	guest.has_listener = got.is_kept;
+	return got_fd;
 }

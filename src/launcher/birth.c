@@ -292,6 +292,7 @@ int birth_lease(const struct launcher_request *rq, struct slot *slot, struct new
 {
 	const struct launcher_head *h = &rq->head;
 	struct lease l = {.magic = LEASE_MAGIC,
+		.is_kept = h->flags & LAUNCHER_KEEP ? 1 : 0,
 		.pids = h->pids,
 		.files = h->files,
 		.file_size = h->file_size_bytes,
@@ -312,6 +313,8 @@ int birth_lease(const struct launcher_request *rq, struct slot *slot, struct new
 	if (rq->workspace_fd >= 0 && mount_workspace(rq, slot, n, f) < 0)
 		return -1;
 	(void)snprintf(l.title, sizeof l.title, "%s", rq->texts[LAUNCHER_TEXT_TITLE]);
+	if (l.is_kept)
+		slot_name_owner(slot, l.title);
 	control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
 		.cmsg_level = SOL_SOCKET,
 		.cmsg_type = SCM_RIGHTS};

@@ -428,6 +428,8 @@ static void execute(const struct birth *b)
 	arg(&a, "--workspace", CELL_WORKSPACE);
 	arg(&a, "--home", CELL_HOME);
 	arg(&a, "--tmp", "/tmp");
+	if (*b->rq->texts[LAUNCHER_TEXT_WARM])
+		arg(&a, "--warm", b->rq->texts[LAUNCHER_TEXT_WARM]);
 	if (b->oom_fd >= 0)
 		arg(&a,
 			cgroup_oom_is_eventfd(&b->slot->cgroup) ? "--oom-eventfd"

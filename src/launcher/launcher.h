@@ -164,9 +164,12 @@ int birth_lease(const struct launcher_request *rq, struct slot *slot, struct new
 	struct failure *f);
 
 /* ---- park.c ---- */
-#define PARK_MAX 4
+#define PARK_MAX	 64
+#define PARK_LEARNED_MAX 4 /* without being told to */
 /* Learn from a request what the next one may be like. true: what is parked is of no use any more. */
 bool park_learn(const struct launcher_request *rq);
+/* Have this many of its kind ready from now on, whatever else is asked for. false: it cannot be. */
+bool park_pin(const struct launcher_request *rq, size_t n);
 /* Can what is parked serve it? */
 bool park_serves(const struct launcher_request *rq);
 /* There was nothing parked although there might have been: have more. And: it was quiet, have less. */
@@ -176,6 +179,7 @@ void park_calm(void);
 void park_failed(void);
 void park_served(void); /* one was of use */
 size_t park_wanted(void);
+size_t park_least(void); /* however quiet it is */
 /* A request for a cell like the last ones, and the end where its lease will be sent. */
 const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd);
 

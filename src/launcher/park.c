@@ -21,7 +21,7 @@
 
 #define ENOUGH_TIMES 2
 #define FAILURES_MAX 3
-#define TEXTS_MAX    256
+#define TEXTS_MAX    1024
 
 /* All of a request that cannot come with the lease: what is not known here to be able to must be the same
  * to the byte. Compared as bytes. */
@@ -35,7 +35,7 @@ struct kind {
 static struct kind current, candidate;
 static bool has_current;
 static unsigned n_candidate, n_failures;
-static size_t n_wanted = 1;
+static size_t n_wanted = 1, n_pinned;
 static struct launcher_request like; /* the last of its kind, without fds */
 static int guest_fd = -1;
 static char title[LEASE_TITLE_SIZE];
@@ -47,7 +47,8 @@ static void forget_values(struct launcher_head *h)
 	h->control_fd = h->stream_fd = h->guest_fd = 0; /* always there */
 	h->workspace_fd = h->workspace_fd != LAUNCHER_NO_FD;
 	h->size = h->slot = h->owner_uid = h->owner_gid = 0;
-	h->flags &= ~(uint32_t)LAUNCHER_WORKSPACE_RO;
+	h->n_fds = 0;
+	h->flags &= ~(uint32_t)(LAUNCHER_WORKSPACE_RO | LAUNCHER_KEEP | LAUNCHER_FILL);
 	h->memory_bytes = h->memory_bytes != 0;
 	h->cpu_millis = h->cpu_millis != 0;
 	h->pids = h->pids != 0;
@@ -59,7 +60,9 @@ static void forget_values(struct launcher_head *h)
 /* false: it has something that must be there from the start. */
 static bool kind_of(const struct launcher_request *rq, struct kind *ret)
 {
-	const uint32_t known = LAUNCHER_BEST_EFFORT | LAUNCHER_WORKSPACE_RO;
+	const uint32_t known =
+		LAUNCHER_BEST_EFFORT | LAUNCHER_WORKSPACE_RO | LAUNCHER_KEEP | LAUNCHER_FILL;
+	unsigned n_own = rq->head.flags & LAUNCHER_FILL ? 2 : 3;
 	struct stat st;
 	size_t n = 0;
 
@@ -72,7 +75,7 @@ static bool kind_of(const struct launcher_request *rq, struct kind *ret)
 		return false;
 	/* no other fds than the four that a lease brings */
 	if ((rq->head.flags & ~known) || rq->n_layers || rq->n_mounts ||
-		rq->head.n_fds != 3 + (rq->workspace_fd >= 0) || fstat(rq->guest_fd, &st) < 0)
+		rq->head.n_fds != n_own + (rq->workspace_fd >= 0) || fstat(rq->guest_fd, &st) < 0)
 		return false;
 	memset(ret, 0, sizeof *ret);
 	ret->head = rq->head;
@@ -105,6 +108,17 @@ bool park_serves(const struct launcher_request *rq)
 	return has_current && kind_of(rq, &k) && is_same(&k, &current);
 }
 
+static void make_current(const struct launcher_request *rq, const struct kind *k)
+{
+	if (guest_fd >= 0)
+		close(guest_fd);
+	guest_fd = fcntl(rq->guest_fd, F_DUPFD_CLOEXEC, 0);
+	current = *k;
+	has_current = guest_fd >= 0;
+	n_candidate = 0;
+	like.head = rq->head;
+}
+
 bool park_learn(const struct launcher_request *rq)
 {
 	struct kind k;
@@ -116,25 +130,34 @@ bool park_learn(const struct launcher_request *rq)
 		n_candidate = 0;
 		return false;
 	}
+	if (n_pinned)
+		return false;
 	if (!n_candidate || !is_same(&k, &candidate)) {
 		candidate = k;
 		n_candidate = 0;
 	}
 	if (++n_candidate < ENOUGH_TIMES)
 		return false;
-	if (guest_fd >= 0)
-		close(guest_fd);
-	guest_fd = fcntl(rq->guest_fd, F_DUPFD_CLOEXEC, 0);
-	current = candidate;
-	has_current = guest_fd >= 0;
-	n_candidate = 0;
-	like.head = rq->head;
+	make_current(rq, &candidate);
 	return true;
+}
+
+bool park_pin(const struct launcher_request *rq, size_t n)
+{
+	struct kind k;
+
+	if (!kind_of(rq, &k))
+		return false;
+	if (!has_current || !is_same(&k, &current))
+		make_current(rq, &k);
+	n_pinned = n < PARK_MAX ? n : PARK_MAX;
+	n_failures = 0;
+	return has_current;
 }
 
 void park_missed(void)
 {
-	if (n_wanted < PARK_MAX)
+	if (n_wanted < PARK_LEARNED_MAX)
 		n_wanted++;
 }
 
@@ -156,7 +179,14 @@ void park_served(void)
 
 size_t park_wanted(void)
 {
-	return has_current ? n_wanted : 0;
+	if (!has_current)
+		return 0;
+	return n_wanted > n_pinned ? n_wanted : n_pinned;
+}
+
+size_t park_least(void)
+{
+	return n_pinned > 1 ? n_pinned : 1;
 }
 
 const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd)

@@ -195,7 +195,9 @@ static const char *take_fds(const struct launcher_head *h, struct taken *t,
 
 	if (!take(t, h->control_fd, false, &ret->control_fd))
 		return "no control socket";
-	if (!take(t, h->stream_fd, !is_create || (h->flags & LAUNCHER_TRIAL), &ret->stream_fd) ||
+	bool has_no_stream = !is_create || h->flags & (LAUNCHER_TRIAL | LAUNCHER_FILL);
+
+	if (!take(t, h->stream_fd, has_no_stream, &ret->stream_fd) ||
 		!take(t, h->guest_fd, !is_create || (h->flags & LAUNCHER_TRIAL), &ret->guest_fd))
 		return "no stream or no guest";
 	if (!take(t, h->hold_fd, true, &ret->hold_fd) ||
@@ -273,6 +275,8 @@ int launcher_parse(void *buf, size_t len, const int *fds, size_t n_fds,
 		return broken(why, "host name with a character that none may have, or too long");
 	if (!is_word(ret->texts[LAUNCHER_TEXT_PROFILE]))
 		return broken(why, "bad name of a profile");
+	if (!is_printable(ret->texts[LAUNCHER_TEXT_WARM]))
+		return broken(why, "list of interpreters is not plain text");
 	if (!is_printable(ret->texts[LAUNCHER_TEXT_TITLE]))
 		return broken(why, "title is not plain text");
 	if (ret->texts[LAUNCHER_TEXT_RESOLV][0] && !(h.flags & LAUNCHER_NET_OPEN))

@@ -42,7 +42,8 @@ enum launcher_flags {
 	LAUNCHER_BEST_EFFORT = 1 << 4, /* leave out limits that cannot be enforced */
 	LAUNCHER_DEDICATED = 1 << 5,   /* CPUs of its own */
 	LAUNCHER_DISK_ON_IMAGE = 1 << 6, /* scratch_fd is an ext4 image, not a directory */
-	LAUNCHER_FLAGS_ALL = (1 << 7) - 1
+	LAUNCHER_FILL = 1 << 7, /* make none now: have as many ready as `slot` says. No stream */
+	LAUNCHER_FLAGS_ALL = (1 << 8) - 1
 };
 
 /* Texts of a request, in this order; a missing one is empty. */
@@ -51,6 +52,7 @@ enum launcher_text {
 	LAUNCHER_TEXT_HOSTNAME, /* at most 64 bytes, letters, digits, - and . */
 	LAUNCHER_TEXT_PROFILE,	/* name of a built-in syscall filter; not with filter_fd */
 	LAUNCHER_TEXT_RESOLV,	/* /etc/resolv.conf; only with NET_OPEN */
+	LAUNCHER_TEXT_WARM, /* interpreters the guest starts at once: "python=json,decimal;shell" */
 	LAUNCHER_TEXT_COUNT
 };
 
@@ -60,7 +62,7 @@ struct launcher_head {
 	uint16_t op;
 	uint16_t n_fds, n_mounts, n_texts;
 	uint32_t flags;
-	uint32_t slot; /* REMOVE */
+	uint32_t slot; /* REMOVE; with FILL a number of cells */
 	/* positions in the fds that came with the message, or LAUNCHER_NO_FD */
 	uint16_t control_fd;   /* SEQPACKET: answers, and its end is the client's end */
 	uint16_t stream_fd;    /* the guest's connected stream, or its listening socket */

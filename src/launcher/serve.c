@@ -339,10 +339,11 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	park_served();
 	c->is_parked = false;
 	c->is_leased = true;
+	c->is_kept = rq->head.flags & LAUNCHER_KEEP;
 	c->control_fd = control_fd;
 	drop(&c->born.lease_fd);
 	/* files of the client's must be free when its cell is gone; and of fds there is an end */
-	if (rq->workspace_fd >= 0 || n_cells > MANY_CELLS)
+	if (rq->workspace_fd >= 0 || c->is_kept || n_cells > MANY_CELLS)
 		drop(&c->born.mnt_fd);
 	watch(c, c->control_fd, FROM_CONTROL);
 	if (c->is_ready)
@@ -350,10 +351,32 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	return true;
 }
 
+/* Cells of this kind from now on; they are made when nobody waits. */
+static void fill(const struct launcher_request *rq, int control_fd)
+{
+	struct launcher_reply r = {.answer = LAUNCHER_DONE};
+	struct failure f = {0};
+
+	if (!park_serves(rq))
+		dismiss_parked(0);
+	if (park_pin(rq, rq->head.slot)) {
+		answer(control_fd, &r);
+	} else {
+		(void)fail_with(&f, LAUNCHER_STEP_REQUEST, EOPNOTSUPP,
+			"cells of this kind cannot be made ahead", NULL);
+		answer_failure(control_fd, &f);
+	}
+	close(control_fd);
+}
+
 static void create(const struct launcher_request *rq, int control_fd)
 {
 	struct failure f = {0};
 
+	if (rq->head.flags & LAUNCHER_FILL) {
+		fill(rq, control_fd);
+		return;
+	}
 	if (park_learn(rq))
 		dismiss_parked(0);
 	if (park_serves(rq)) {
@@ -607,7 +630,7 @@ void serve(int socket_fd, const struct failure *broken)
 	for (;;) {
 		bool is_settled = broken->step || !do_chore(false);
 		bool is_waiting = n_dying || net_is_to_sweep();
-		int patience_ms = is_waiting ? PATIENCE_MS : n_parked > 1 ? CALM_MS : -1;
+		int patience_ms = is_waiting ? PATIENCE_MS : n_parked > park_least() ? CALM_MS : -1;
 		int n = epoll_wait(epoll_fd, got, 64, is_settled ? patience_ms : 0);
 
 		if (n == 0 && !is_settled) {
@@ -618,7 +641,7 @@ void serve(int socket_fd, const struct failure *broken)
 				net_sweep();
 			if (patience_ms == CALM_MS) {
 				park_calm();
-				dismiss_parked(1);
+				dismiss_parked(park_least());
 			}
 		}
 		has_no_spare &= n <= 0;

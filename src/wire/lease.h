@@ -12,7 +12,8 @@
 
 struct lease {
 	uint32_t magic;
-	uint32_t pids;				  /* RLIMIT_NPROC; 0: as it is */
+	uint32_t is_kept; /* the fd listens, and the cell outlives the launcher */
+	uint32_t pids;	  /* RLIMIT_NPROC; 0: as it is */
 	uint64_t files, file_size, memory, cpu_s; /* rlimits of commands; 0: none */
 	char title[LEASE_TITLE_SIZE];		  /* argv[0] from now on */
 };

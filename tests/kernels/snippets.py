@@ -20,7 +20,7 @@ def snippets(name):
     return found
 
 
-def normal(text):
+def normalized(text):
     """Without what differs from one process to the next, and from one name of a piece of code to the other."""
     text = re.sub(r"0x[0-9a-f]{6,}", "0xADDRESS", text)
     text = text.replace("\r\n", "\n")  # of a terminal, which IPython gives to commands
@@ -39,19 +39,27 @@ def pictures(data):
     }
 
 
-def facts(result):
-    """What two kernels must agree on, by aspect."""
+TABLE = "application/vnd.dataresource+json"
+
+
+def facts(result, directory):
+    """What two kernels must agree on, by aspect. The directory it ran in is its own."""
+
+    def normal(text):
+        return normalized(text.replace(str(directory), "DIRECTORY"))
+
+    def rich(data):
+        return {k: normal(v) if isinstance(v, str) else v for k, v in pictures(data).items() if k != TABLE}
+
     found = {
         "status": result.status,
         "stdout": normal(result.stream("stdout").decode("utf-8", "backslashreplace")),
         "stderr": normal(result.stream("stderr").decode("utf-8", "backslashreplace")),
         "value": [normal(r["data"].get("text/plain", "")) for r in result.all("result")],
-        "rich": [{k: v for k, v in pictures(r["data"]).items() if k != "text/plain"} for r in result.all("result")],
+        "rich": [{k: v for k, v in rich(r["data"]).items() if k != "text/plain"} for r in result.all("result")],
         "metadata": [r["metadata"] for r in result.all("result")],
-        "display": [
-            dict(d, data={k: normal(v) if isinstance(v, str) else v for k, v in pictures(d["data"]).items()})
-            for d in result.all("display")
-        ],
+        "data": [d["data"][TABLE] for d in result.all("result") + result.all("display") if TABLE in d["data"]],
+        "display": [dict(d, data=rich(d["data"])) for d in result.all("display")],
         "clear": result.all("clear"),
         "error": [(e["name"], normal(e["message"])) for e in result.all("error")],
         "order": [kind for kind, _ in merged_kinds(result)],

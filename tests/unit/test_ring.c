@@ -146,3 +146,22 @@ TEST(a_full_disk_makes_the_ring_smaller_not_the_guest_dead)
 	ASSERT_OK(umount2(path, MNT_DETACH));
 	ASSERT_OK(rmdir(path));
 }
+
+TEST(a_ring_that_has_not_lapped_can_grow)
+{
+	struct ring r;
+
+	ring_init(&r, RING_SMALL);
+	ASSERT(write_pattern(&r, 200000, UINT64_MAX, -1) == 1);
+	ring_enlarge(&r, 4u << 20, -1);
+	ASSERT_EQ(r.size, 4u << 20);
+	ASSERT_EQ(r.head, 200000);
+	ASSERT_EQ(ring_oldest(&r), 0);
+	check_pattern(&r);
+	ASSERT(write_pattern(&r, 6u << 20, UINT64_MAX, -1) == 1);
+	check_pattern(&r);
+	ring_enlarge(&r, 16u << 20, -1); /* too late: the oldest bytes have moved */
+	ASSERT_EQ(r.size, 4u << 20);
+	check_pattern(&r);
+	ring_done(&r);
+}

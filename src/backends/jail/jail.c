@@ -281,6 +281,7 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 	p->rq.hold_fd = p->rq.workspace_fd = p->rq.filter_fd = p->rq.scratch_fd = -1;
 	if (!cell_is_ephemeral(p->c))
 		h->flags |= LAUNCHER_KEEP;
+	p->rq.texts[LAUNCHER_TEXT_WARM] = cell_warm(p->c);
 	r = plan_image(p, spec, err);
 	if (r < 0)
 		return r;
@@ -394,6 +395,37 @@ static int jail_create(struct cell *c, const struct cell_spec *spec, struct cell
 	return cell_guest_start(c, &o, err);
 }
 
+static int jail_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
+	struct cell_error *err)
+{
+	auto_plan struct plan p = {.c = c, .image = CELL_IMAGE_INIT};
+	struct launcher_reply reply;
+
+	if (spec->scratch == CELL_SCRATCH_DISK)
+		return cell_fail(err, CELL_ENOTSUP, 0,
+			"make cells ahead: scratch space on disk is made with its cell");
+	int r = plan_make(&p, spec, err);
+	if (r < 0)
+		return r;
+	auto_fd int guest = cell_guest_image(cell_directory_fd(c), err);
+	if (guest < 0)
+		return guest;
+	p.rq.guest_fd = guest;
+	p.rq.stream_fd = -1;
+	p.rq.head.flags |= LAUNCHER_FILL;
+	p.rq.head.slot = n < LAUNCHER_MAX_SLOTS ? n : LAUNCHER_MAX_SLOTS - 1;
+	auto_fd int control = jail_client_send(&p.rq, err);
+	if (control < 0)
+		return control;
+	r = jail_client_receive(control, CREATE_TIMEOUT_MS, &reply, NULL, err);
+	if (r < 0 || reply.answer == LAUNCHER_DONE)
+		return r;
+	r = cell_fail(err, CELL_ENOTSUP, 0, "make cells ahead: %.200s", reply.text);
+	return cell_error_hint(err, r,
+		"cells with an image, mounts, a network or a filter of their own are made when "
+		"asked for");
+}
+
 static void close_control(struct jail_state *s)
 {
 	if (s->is_open)
@@ -503,6 +535,7 @@ const struct cell_backend cell_backend_jail = {
 	.probe = jail_probe,
 	.walls = jail_walls,
 	.create = jail_create,
+	.shelf = jail_shelf,
 	.open_guest = cell_guest_connect,
 	.destroy = jail_destroy,
 	.detach = jail_detach,

@@ -310,6 +310,16 @@ const struct config_key config_keys[] = {
 		.form = TEXT_ADDRESS,
 		TO(LIST, network_dns),
 		.doc = "resolvers of an open network; absent: the host's"},
+	{.path = "kernels.warm",
+		.type = KEY_STRINGS,
+		TO(LIST, warm),
+		.doc = "languages whose interpreters are started with the cell, before anybody "
+		       "asks: "
+		       "`python`, `javascript`, `shell`, `sql`"},
+	{.path = "kernels.preload",
+		.type = KEY_STRINGS,
+		TO(LIST, preload),
+		.doc = "Python modules that an interpreter started ahead has imported"},
 	{.path = "gpus", .type = KEY_INT, .max = 64, TO(U32, gpus), .doc = "number of GPUs"},
 	{.path = "labels", .type = KEY_PAIRS, TO(PAIRS, labels), .doc = "labels of the cell"},
 	{.path = "needs",

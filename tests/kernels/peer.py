@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Jupyter kernel (Debian's python3-ipykernel), for comparison: the same events as driver.Result."""
 
+import os
+import subprocess
 import time
 
 from driver import PATIENCE_S, Result
 
 
 class Jupyter:
-    def __init__(self):
+    def __init__(self, directory):
         from jupyter_client.manager import start_new_kernel
 
-        self.manager, self.client = start_new_kernel(startup_timeout=PATIENCE_S * 2, kernel_name="python3")
+        home = directory.parent / (directory.name + "-home")
+        home.mkdir()
+        env = {**os.environ, "HOME": str(home), "IPYTHONDIR": str(home), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        self.manager, self.client = start_new_kernel(
+            startup_timeout=PATIENCE_S * 2, kernel_name="python3", cwd=str(directory), env=env, stderr=subprocess.DEVNULL
+        )
 
     def run(self, code):
         sent = self.client.execute(code, allow_stdin=False, stop_on_error=False)
