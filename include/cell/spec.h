@@ -108,6 +108,7 @@ struct cell_spec_deps {
 	const char *const
 		*find_links;	  /* host directories with wheels or .tgz files; NULL-terminated */
 	const char *npm_registry; /* http(s) URL */
+	uint64_t cache_bytes;	  /* what the packages kept for all cells may take; 0: 16 GiB */
 };
 
 struct cell_spec {

@@ -96,7 +96,7 @@ const struct cli_option cli_spec_options[] = {
 		.key = "seccomp", .kind = CLI_FILE, .choices = "default strict debug"},
 	{"gpus", 0, "N", "number of GPUs", .key = "gpus"},
 	{"deps", 0, NULL, "give the cell an environment for packages, see cell deps",
-		.key = "deps.enabled"},
+		.key = "deps.enabled", .fixed = "true"},
 	{"install", 0, "PACKAGE", "a Python package that is there from the start; may be repeated",
 		.key = "deps.preinstalled"},
 	{"no-runtime-deps", 0, NULL, "no package can be installed once the cell is there",

@@ -17,6 +17,7 @@ int session_deps_check(const struct server *srv, const struct cell_spec *spec,
 			   : d->index			     ? "deps.index"
 			   : d->find_links && *d->find_links ? "deps.find_links"
 			   : d->npm_registry		     ? "deps.npm_registry"
+			   : d->cache_bytes		     ? "deps.cache_size"
 							     : NULL;
 
 	(void)srv;
@@ -63,6 +64,8 @@ int session_deps_complete(const struct server *srv, struct cell_config *cfg,
 		r = inherit(srv, cfg, "deps.find_links", err);
 	if (r == 0 && !has.npm_registry)
 		r = inherit(srv, cfg, "deps.npm_registry", err);
+	if (r == 0 && !has.cache_bytes)
+		r = inherit(srv, cfg, "deps.cache_size", err);
 	if (r == 0 && !has.python_version)
 		r = inherit(srv, cfg, "python_version", err);
 	if (r == 0 && !has_preinstalled)

@@ -550,6 +550,24 @@ def test_packages_of_an_ended_cell_are_gone(cell, wheels):
     assert len(trees(cell)) == 1
 
 
+def test_the_cache_has_a_size_and_environments_keep_what_they_have(cell, wheels):
+    for name in ("one", "two", "three"):
+        make_wheel(wheels, name, files={f"{name}_data.bin": os.urandom(300 << 10)})
+    settings = {"CELL_DEPS_CACHE_SIZE": "700k"}
+    cell.ok("create", "--find-links", wheels, "web", env=settings)
+    for name in ("one", "two"):
+        cell.ok("deps", "add", "web", name)
+    assert len(trees(cell)) == 2
+    cell.ok("create", "--find-links", wheels, "other", env=settings)
+    cell.ok("deps", "add", "other", "two")  # used last
+    cell.ok("deps", "add", "other", "three")
+    assert sha256(wheels / wheel_name("one")) not in trees(cell)
+    assert len(trees(cell)) == 2
+    assert python(cell, "import one, two; print(one.version)") == "1.0"
+    cell.ok("deps", "add", "web", "three")  # what went is fetched again
+    assert set(packages(cell)) == {"one", "two", "three"}
+
+
 # ---- JavaScript ----
 
 

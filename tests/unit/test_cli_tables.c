@@ -124,6 +124,8 @@ static const char *value_for(const struct cli_option *o)
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		if (!strcmp(values[i].name, o->name))
 			return values[i].value;
+	if (o->fixed)
+		return o->fixed;
 	if (o->choices) {
 		snprintf(word, sizeof(word), "%.*s", (int)strcspn(o->choices, " "), o->choices);
 		return word;

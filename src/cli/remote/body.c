@@ -181,6 +181,7 @@ static json_t *deps(const struct cell_spec *spec)
 	put(o, "index", d->index);
 	put_nonempty(o, "find_links", words(d->find_links));
 	put(o, "npm_registry", d->npm_registry);
+	put_number(o, "cache_size", d->cache_bytes);
 	return o;
 }
 
@@ -226,7 +227,6 @@ static json_t *body_of(const struct cell_spec *spec)
 	put_nonempty(o, "limits", limits(&spec->limits));
 	put(o, "resources", models[spec->resources]);
 	put_nonempty(o, "network", network(spec));
-	put_nonempty(o, "kernels", kernels(spec));
 	put_number(o, "gpus", spec->gpus);
 	put(o, "lifecycle", lifecycles[spec->lifecycle]);
 	put_nonempty(o, "labels", pairs(spec->labels));

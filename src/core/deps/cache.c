@@ -49,9 +49,10 @@ static void sweep(const struct deps_cache *c)
 	(void)flock(c->lock_fd, LOCK_UN);
 }
 
-int deps_cache_open(struct deps_cache *c, int state_fd, struct cell_error *err)
+int deps_cache_open(struct deps_cache *c, int state_fd, uint64_t max_bytes, struct cell_error *err)
 {
 	*c = (struct deps_cache)DEPS_CACHE_INIT;
+	c->max_bytes = max_bytes ? max_bytes : DEPS_CACHE_BYTES;
 	int r = c->fd = open_dir(state_fd, "deps", err);
 	if (r >= 0)
 		r = c->trees_fd = open_dir(c->fd, "trees", err);
@@ -85,6 +86,18 @@ void deps_tree_done(struct deps_tree *t)
 	*t = (struct deps_tree)DEPS_TREE_INIT;
 }
 
+uint64_t deps_manifest_bytes(const json_t *manifest)
+{
+	uint64_t total = 0;
+	json_t *f;
+	size_t i;
+
+	json_array_foreach (json_object_get(manifest, "files"), i, f)
+		total += (uint64_t)json_integer_value(json_array_get(f, 1)) +
+			 512; /* a file is never nothing */
+	return total;
+}
+
 /* Not json_loadfd(): that reads byte by byte. */
 json_t *deps_load_json(int dir_fd, const char *path)
 {
@@ -112,6 +125,18 @@ bool deps_cache_find(const struct deps_cache *c, const char *hash, struct deps_t
 	ret->fd = openat(c->trees_fd, hash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (ret->fd < 0)
 		return false;
+	/* whoever has just made it, or removes it, lets go in a moment; then it is this one, or gone */
+	int r = 0;
+	while ((r = flock(ret->fd, LOCK_SH)) < 0 && errno == EINTR)
+		;
+	struct stat mine, now;
+	if (r < 0 || fstat(ret->fd, &mine) < 0 ||
+		fstatat(c->trees_fd, hash, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+		mine.st_ino != now.st_ino) {
+		deps_tree_done(ret);
+		return false;
+	}
+	(void)futimens(ret->fd, NULL); /* used last now */
 	ret->manifest = deps_load_json(ret->fd, "manifest.json");
 	if (json_integer_value(json_object_get(ret->manifest, "format")) != WHEEL_FORMAT) {
 		deps_tree_done(ret);
@@ -187,6 +212,89 @@ static int write_manifest(int dir_fd, json_t *manifest, struct cell_error *err)
 	return r < 0 ? cell_fail_errno(err, -r, "write the package's manifest") : 0;
 }
 
+/* ---- keeping it small ---- */
+
+struct kept {
+	char name[DIGEST_HEX + 1];
+	uint64_t bytes;
+	struct timespec used;
+};
+
+static uint64_t size_of(int trees_fd, const char *name)
+{
+	char path[DIGEST_HEX + 8], text[32] = "";
+
+	(void)snprintf(path, sizeof path, "%s/size", name);
+	auto_fd int fd = openat(trees_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct kept *)a)->used,
+			      *y = &((const struct kept *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Environments keep what they have: their links, or copies, are their own. */
+static void evict(const struct deps_cache *c, const char *name)
+{
+	auto_fd int fd = openat(c->trees_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+		renameat(c->trees_fd, name, c->staging_fd, name) == 0)
+		(void)cell_remove_tree(c->staging_fd, name, NULL);
+}
+
+static void shrink(const struct deps_cache *c, const char *keep)
+{
+	int copy = openat(c->trees_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	auto_free struct kept *list = NULL;
+	size_t n = 0, max = 0;
+	uint64_t total = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		struct stat st;
+		if (!digest_is_hex(e->d_name) ||
+			fstatat(c->trees_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (n == max) {
+			max = max ? max * 2 : 64;
+			struct kept *more = reallocarray(list, max, sizeof *list);
+			if (!more)
+				return;
+			list = more;
+		}
+		struct kept *k = &list[n++];
+		(void)snprintf(k->name, sizeof k->name, "%s", e->d_name);
+		k->bytes = size_of(c->trees_fd, k->name);
+		k->used = st.st_mtim;
+		total += k->bytes;
+	}
+	if (total <= c->max_bytes || !n)
+		return;
+	qsort(list, n, sizeof *list, by_use);
+	for (size_t i = 0; i < n && total > c->max_bytes; i++)
+		if (strcmp(list[i].name, keep) != 0) {
+			evict(c, list[i].name);
+			total -= list[i].bytes;
+		}
+}
+
+static int write_size(int dir_fd, const json_t *manifest, struct cell_error *err)
+{
+	auto_fd int fd = openat(dir_fd, "size", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	char text[32];
+	int n = snprintf(text, sizeof text, "%" PRIu64 "\n", deps_manifest_bytes(manifest));
+	int r = fd < 0 ? -errno : fd_write_all(fd, text, (size_t)n);
+
+	return r < 0 ? cell_fail_errno(err, -r, "write the package's size") : 0;
+}
+
 static int make_tree(struct deps_intake *in, const char *filename, const char *hash,
 	deps_unpack_fn unpack, struct cell_error *err)
 {
@@ -203,6 +311,8 @@ static int make_tree(struct deps_intake *in, const char *filename, const char *h
 		r = unpack(in->fd, filename, dir, &manifest, err);
 	if (r == 0)
 		r = write_manifest(dir, manifest, err);
+	if (r == 0)
+		r = write_size(dir, manifest, err);
 	json_decref(manifest);
 	/* a tree that has its name is whole, also after a power cut */
 	if (r == 0 && syncfs(dir) < 0)
@@ -246,10 +356,11 @@ int deps_intake_take(struct deps_intake *in, const char *filename, const char *h
 	int r = make_tree(in, filename, is, unpack, err);
 	if (r < 0)
 		return r;
-	return deps_cache_find(in->cache, is, ret)
-		       ? 0
-		       : cell_fail(err, CELL_EINTERNAL, 0,
-				 "the package '%.160s' cannot be found again", filename);
+	bool is_there = deps_cache_find(in->cache, is, ret);
+	shrink(in->cache, is);
+	return is_there ? 0
+			: cell_fail(err, CELL_EINTERNAL, 0,
+				  "the package '%.160s' cannot be found again", filename);
 }
 
 /* ---- files of the host ---- */

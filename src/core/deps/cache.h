@@ -20,20 +20,24 @@
 
 struct deps_cache {
 	int fd, trees_fd, staging_fd, known_fd, lock_fd;
+	uint64_t max_bytes; /* of all trees together */
 };
+#define DEPS_CACHE_BYTES (UINT64_C(16) << 30)
 #define DEPS_CACHE_INIT                                                                   \
 	{                                                                                 \
 		.fd = -1, .trees_fd = -1, .staging_fd = -1, .known_fd = -1, .lock_fd = -1 \
 	}
 
 /* state_fd: the state directory. Made where missing; what dead processes left is removed. */
-int deps_cache_open(struct deps_cache *c, int state_fd, struct cell_error *err);
+int deps_cache_open(struct deps_cache *c, int state_fd, uint64_t max_bytes, struct cell_error *err);
 void deps_cache_done(struct deps_cache *c);
 
+/* What the files of a tree take, about. */
+uint64_t deps_manifest_bytes(const json_t *manifest);
 /* A file of ours, or of the cell's; NULL when it cannot be read. The caller's. */
 json_t *deps_load_json(int dir_fd, const char *path);
 
-/* One tree; a look at it keeps it from being removed. */
+/* One tree; while it is looked at it is not removed. */
 struct deps_tree {
 	int fd;
 	json_t *manifest;

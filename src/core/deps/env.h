@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * env.h: an environment as files. A virtual environment is made by hand, in a millisecond: a few links and pyvenv.cfg; `python -m venv`
+ * env.h: an environment as files. A virtual environment is made by hand: a few links and pyvenv.cfg; `python -m venv`
  * would take seconds. Each change makes a new one beside the old (of links to the same files) and then puts it in its place at once, so a
  * reader sees one or the other, and whoever is killed half-way leaves nothing that counts.
  */

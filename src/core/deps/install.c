@@ -23,8 +23,9 @@
 #include "core/deps/wheel.h"
 #include "core/store.h"
 
-#define CHUNK	     (256u * 1024)
-#define PACKAGES_MAX 4096
+#define CHUNK	      (256u * 1024)
+#define PACKAGES_MAX  4096
+#define ENV_BYTES_MAX (UINT64_C(16) << 30) /* of one cell: what it keeps alive of the cache */
 
 enum change {
 	CHANGE_ADD,
@@ -123,7 +124,7 @@ static int begin(struct work *w, struct cell_error *err)
 	if (r == -ENOENT)
 		return cell_fail(err, CELL_EGONE, 0, "cell '%s' is gone", w->cell->name);
 	if (r == 0)
-		r = deps_cache_open(&w->cache, store.fd, err);
+		r = deps_cache_open(&w->cache, store.fd, w->place.cache_bytes, err);
 	if (r < 0)
 		return r;
 	w->source = (struct source){.cache = &w->cache,
@@ -412,6 +413,12 @@ static int apply(struct work *w, struct cell_error *err)
 	r = list_others(w, list, &n, err);
 	if (r < 0)
 		return r;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < n; i++)
+		bytes += deps_manifest_bytes(list[i].tree->manifest);
+	if (bytes > ENV_BYTES_MAX)
+		return cell_fail(err, CELL_ELIMIT, 0,
+			"the packages of one cell together may have 16 GiB");
 	if (source_tell(&w->source, CELL_DEPS_INSTALL, "", 0, 0))
 		return source_stopped(err);
 	return env_switch(&w->env, list, n, err);

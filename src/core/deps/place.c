@@ -52,7 +52,8 @@ int deps_place_of(const struct cell *c, struct deps_place *ret, struct cell_erro
 		.is_forbidden = json_is_true(json_object_get(o, "forbidden")),
 		.python_version = text_of(o, "python_version"),
 		.index = text_of(o, "index"),
-		.npm_registry = text_of(o, "npm_registry")};
+		.npm_registry = text_of(o, "npm_registry"),
+		.cache_bytes = (uint64_t)json_integer_value(json_object_get(o, "cache_bytes"))};
 	if (!ret->dir || !ret->at)
 		return cell_error_hint(err,
 			cell_fail(err, CELL_ENOTSUP, 0,
@@ -87,6 +88,8 @@ static int set_record(struct cell *c, const struct cell_spec *spec, const char *
 		r = json_object_set_new(o, "index", json_string(d->index));
 	if (r == 0 && d->npm_registry)
 		r = json_object_set_new(o, "npm_registry", json_string(d->npm_registry));
+	if (r == 0 && d->cache_bytes)
+		r = json_object_set_new(o, "cache_bytes", json_integer((json_int_t)d->cache_bytes));
 	if (r == 0)
 		r = cell_record_set_list(o, "find_links", d->find_links);
 	if (r != 0) {

@@ -11,6 +11,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cell/error.h"
 #include "cell/spec.h"
@@ -28,6 +29,7 @@ struct deps_place {
 	bool is_kept;	   /* venv_dir: it outlives the cell */
 	bool is_forbidden; /* allow_runtime_deps: false */
 	const char *python_version, *index, *npm_registry; /* NULL: not given */
+	uint64_t cache_bytes;				   /* 0: the usual */
 	char **find_links;				   /* NULL-terminated */
 };
 

@@ -15,7 +15,7 @@
 
 #include "cell/error.h"
 
-#define WHEEL_FORMAT 1 /* of trees and manifests; others are made again */
+#define WHEEL_FORMAT 2 /* of trees and manifests; others are made again */
 
 /* fd: the wheel, which nobody else may write. filename: what it says it is, without directories. dir_fd: an empty
  * directory of ours. *ret is the manifest: {format, name, version, filename, requires, requires_python, files: [[path, size]],

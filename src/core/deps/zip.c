@@ -131,7 +131,7 @@ static int take_entry(struct zip *z, const uint8_t *p, size_t left, size_t *ret_
 	z->total += e->size;
 	if (z->total > ZIP_TOTAL_MAX)
 		return cell_fail(err, CELL_ELIMIT, 0,
-			"the zip archive is refused: unpacked it is more than 8 GiB");
+			"the zip archive is refused: unpacked it is more than 4 GiB");
 	*ret_used = used;
 	return 0;
 }

@@ -34,7 +34,7 @@ struct zip {
 
 #define ZIP_ENTRIES_MAX 100000
 #define ZIP_NAME_MAX	1024
-#define ZIP_TOTAL_MAX	(UINT64_C(8) << 30)
+#define ZIP_TOTAL_MAX	(UINT64_C(4) << 30)
 
 /* Reads the directory of entries. Nothing is unpacked yet, but what is known to be a trick is refused. */
 int zip_open(struct zip *z, int fd, struct cell_error *err);
