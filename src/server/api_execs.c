@@ -346,16 +346,13 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 		r = begin(c, seat, owns_seat, &w, c->exec_id, &e, &err);
 	else if (again < 0)
 		r = again;
-	if (r == 0 && !e)
-		r = cell_fail(&err, CELL_EINTERNAL, 0, "a command that began is nowhere");
-	if (r < 0 || again == 1) {
-		if (owns_seat)
-			session_drop_seat(c->srv, seat);
-		if (r < 0) {
-			call_fail(c, &err);
-			return;
-		}
-	} else {
+	if (owns_seat && (r < 0 || again == 1))
+		session_drop_seat(c->srv, seat);
+	if (r < 0 || !e) {
+		call_fail(c, &err);
+		return;
+	}
+	if (again == 0) {
 		e->owns_seat = owns_seat;
 		c->has_intent = false; /* its result is recorded at its end */
 	}
