@@ -63,6 +63,8 @@ function send(head, payload = '') {
 
 function sendJSON(head, value) {
 	send(head, JSON.stringify(value));
+	if (run)
+		run.lastFd = CONTROL;	/* what is written next must not overtake it */
 }
 
 /* The first whole message of what was received, or null. */
@@ -352,7 +354,11 @@ const GUARD = `
 	const fs = require('fs'), vm = require('vm'), inspector = require('inspector'), { workerData, parentPort } = require('worker_threads');
 	const flags = new Int32Array(workerData), session = new inspector.Session();
 	session.connectToMainThread();
-	globalThis.wait = () => Atomics.wait(flags, 0, 0);
+	globalThis.wait = () => {
+		Atomics.store(flags, 4, 1);
+		Atomics.notify(flags, 4);
+		Atomics.wait(flags, 0, 0);
+	};
 	const used = () => {
 		const words = fs.readFileSync('/proc/self/task/' + process.pid + '/stat', 'latin1').replace(/.*\\) /, '').split(' ');
 		return Number(words[11]) + Number(words[12]);
@@ -385,14 +391,14 @@ const GUARD = `
 	session.disconnect();
 	Atomics.add(flags, 2, 1);
 	Atomics.notify(flags, 2);`;
-let guardFlags = null;		/* [wake, interrupts, signs of life, main thread watches] */
+let guardFlags = null;		/* [wake, interrupts, signs of life, main thread watches, is ready] */
 let guardSeen = 0;
 let idleResources = 8;
 
 function startGuard() {
 	if (guardFlags)
 		return;
-	guardFlags = new Int32Array(new SharedArrayBuffer(16));
+	guardFlags = new Int32Array(new SharedArrayBuffer(20));
 	try {
 		const { Worker } = require('worker_threads');
 		const guard = new Worker(GUARD, { eval: true, workerData: guardFlags.buffer, env: {}, execArgv: [],
@@ -404,6 +410,7 @@ function startGuard() {
 			notice();
 		});
 		guard.unref();
+		Atomics.wait(guardFlags, 4, 0, 1000);	/* what runs from now on is guarded */
 	} catch (e) {
 		/* too few threads: then a callback that never returns is ended by the guest */
 	}

@@ -5,14 +5,44 @@
 #
 #   import os;T=os.pread(4,os.fstat(4).st_size,0);exec(compile(T[:T.find(b"\n#: part ")],"<cell>","exec"),{"__name__":"cell","T":T})
 #
-# so only what stands above the first line that begins with "#: part" is compiled at the start. It imports nothing
-# but what every interpreter has loaded anyway: start-up and memory are what a parked or a first run pays for. The
-# parts below are compiled when first needed, by part().
+# so only what stands above the first line that begins with "#: part" is compiled by it. The parts below are compiled
+# by part(): those of the core at once, one by one, since compiling takes memory by the length of the text; the others
+# when they are first needed. The core imports nothing but what every interpreter has loaded anyway: start-up and
+# memory are what each context pays for.
 #
 # Interrupts: the handler of SIGINT raises KeyboardInterrupt only where the code of the user, or a call of ours that
 # may be cut off there, is what is interrupted (see on_interrupt). Everywhere else it is remembered, and raised when
 # the user's code goes on. The code may have signal handlers of its own that raise, so what must not be torn, reading
 # from and writing to the control socket, keeps its state in lists that change in one step (list.extend of a map).
+here = globals()
+offsets = {}  # where each part is in the text
+
+
+def find_parts(text):
+    at = text.find(b"\n#: part ")
+    while at >= 0:
+        end = text.index(b"\n", at + 1)
+        following = text.find(b"\n#: part ", end)
+        offsets[text[at + 9 : end].decode()] = (end, following if following >= 0 else len(text))
+        at = following
+
+
+def part(name):
+    where = offsets.get(name)
+    if where is not None:
+        text = here["T"]
+        lines = b"\n" * text.count(b"\n", 0, where[0])
+        exec(compile(lines + text[where[0] : where[1]], "<cell>", "exec"), here)
+        offsets.pop(name, None)  # only now: a handler of the user's may have raised before
+
+
+find_parts(here["T"])
+for name in ("base", "control", "streams", "running", "stubs", "imports", "loop"):
+    part(name)
+start()
+
+
+#: part base
 import _signal
 import _thread
 import builtins
@@ -26,7 +56,6 @@ PLAIN = (int, float, bool, complex, str, bytes)
 SOURCES_MAX = 4000  # pieces of code whose text is kept for tracebacks and inspect
 main_module = sys.modules["__main__"]
 user = main_module.__dict__
-here = globals()
 lock = _thread.RLock()
 main_thread = _thread.get_ident()
 
@@ -34,6 +63,7 @@ is_running = False  # a run is under way
 is_child = False  # after a fork: the control socket is the parent's
 is_idle = True
 may_ask = False  # input() has somebody to ask
+is_asking = False  # and does: what comes from the guest is the answer
 pending = False  # an interrupt that waits for the user's code to go on
 count = 0
 async_task = None  # of a run with await at its top level
@@ -44,58 +74,40 @@ future = 0  # flags of `from __future__ import`, which hold for later runs, too
 last_value = None
 
 
-# ---- parts compiled when needed ----
-
-offsets = {}
-
-
-def find_parts(text):
-    at = text.find(b"\n#: part ")
-    while at >= 0:
-        end = text.index(b"\n", at + 1)
-        following = text.find(b"\n#: part ", end)
-        offsets[text[at + 9 : end].decode()] = (end, following if following >= 0 else len(text))
-        at = following
-
-
-def part(name):
-    where = offsets.pop(name, None)
-    if where:
-        text = here["T"]
-        lines = b"\n" * text.count(b"\n", 0, where[0])
-        exec(compile(lines + text[where[0] : where[1]], "<cell>", "exec"), here)
-
-
-# ---- the control socket ----
-
-chunks = []  # read and not yet taken
+#: part control
+chunks = [None]  # the message that is being looked at, then what was read and is not yet taken
 unsent = []  # a frame, then how many bytes went out, write by write
 
 
 def take():
-    """The next message: its words and its payload. None at the end."""
-    while True:
-        if chunks:
-            data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    """The next message: its words and its payload. False at the end. The same again until taken() is called."""
+    while chunks[0] is None:
+        if len(chunks) > 1:
+            data = chunks[1] if len(chunks) == 2 else b"".join(chunks[1:])
             end = data.find(b"\n")
             if end >= 0:
                 words = data[:end].split(b" ")
                 stop = end + 1 + int(words[-1])
-                if len(data) >= stop:
-                    payload = data[end + 1 : stop]
-                    chunks[:] = [data[stop:]] if len(data) > stop else []
-                    return words, payload
-                chunks[:] = [data]
                 have = len(data)
+                if have >= stop:
+                    message = words, data[end + 1 : stop]
+                    chunks[:] = [message, data[stop:]] if have > stop else [message]
+                    break
+                chunks[:] = [None, data]
                 while have < stop:
                     chunks.extend(map(os.read, FROM_GUEST, (1 << 20,)))
                     if not chunks[-1]:
-                        return None
+                        return False
                     have += len(chunks[-1])
                 continue
         chunks.extend(map(os.read, FROM_GUEST, (65536,)))
         if not chunks[-1]:
-            return None
+            return False
+    return chunks[0]
+
+
+def taken():
+    chunks[0] = None
 
 
 def send(head, payload=b""):
@@ -144,6 +156,8 @@ def json_text(v):
             v.encode()
         except UnicodeEncodeError:
             v = utf8(v).decode()
+        if "\0" in v:  # many who read JSON have no NUL
+            v = v.replace("\0", "\u2400")
         return quote(v)
     if v is None:
         return "null"
@@ -175,7 +189,7 @@ def display(*objects, **how):
     return show(objects, **how)
 
 
-# ---- stdout and stderr ----
+#: part streams
 #
 # Lines go out as they are written, until they are many; then, and for what is no whole line, a thread of ours
 # flushes some fifty times a second. At most one of the streams holds something back: whoever writes to another one
@@ -188,11 +202,11 @@ POLL_S = 0.02
 current = None  # what was written to last in this run
 burst_from = 0.0
 burst = 0
-is_polling = False
-poll_lock = None
-poll_threads = []
+is_polling = False  # a thread will flush soon
+is_poller = False  # there is that thread
+poll_pipe = None
+interrupted_at = 0.0  # when the handler of SIGINT ran last
 text_write = io.TextIOWrapper.write
-bytes_write = io.BufferedWriter.write
 
 
 class AfterEvent:
@@ -223,13 +237,14 @@ def switch(stream):
 
 def mark():
     """Has the guest take in all that was written and sent so far."""
-    if is_running and not is_child and lock.acquire(False):
+    if is_running and not is_child and not is_asking and lock.acquire(False):
         try:
             send(b"mark")
-            while True:
+            is_answered = False
+            while not is_answered:
                 message = take()
-                if message is None or message[0][0] == b"ok":
-                    break
+                is_answered = not message or message[0][0] == b"ok"
+                taken()
         finally:
             lock.release()
 
@@ -237,6 +252,8 @@ def mark():
 def is_quiet():
     """Whether this line may be written at once."""
     global burst, burst_from
+    if is_child:
+        return True
     now = monotonic()
     if now - burst_from > TICK_S:
         burst_from, burst = now, 0
@@ -246,42 +263,8 @@ def is_quiet():
 
 def poll_start():
     """Sees to it that what is held back goes out soon."""
-    global is_polling, poll_lock
-    if is_child:
-        current.flush()
-        return
-    is_polling = True
-    if poll_lock is None:
-        poll_lock = _thread.allocate_lock()
-        poll_lock.acquire()
-        try:
-            _thread.start_new_thread(poll, (poll_lock,))
-        except RuntimeError:  # no thread to be had: write at once
-            poll_lock, is_polling = None, False
-            current.flush()
-    else:
-        try:
-            poll_lock.release()
-        except RuntimeError:
-            pass
-
-
-def poll(mine):
-    global is_polling
-    poll_threads.append(mine)
-    idle = 0
-    while mine is poll_lock:
-        if idle < 5:
-            mine.acquire(True, POLL_S)
-            idle = 0 if is_running else idle + 1
-        else:
-            is_polling = False
-            flush_streams()
-            mine.acquire()
-            idle = 0
-        if mine is poll_lock:
-            flush_streams()
-    poll_threads.remove(mine)
+    part("polling")
+    start_polling()
 
 
 def flush_streams():
@@ -290,20 +273,6 @@ def flush_streams():
             current.flush()
     except (OSError, ValueError, AttributeError):
         pass
-
-
-class Bytes(io.BufferedWriter):
-    def write(self, b):
-        if current is not self:
-            switch(self)
-        n = bytes_write(self, b)
-        if is_quiet():
-            self.flush()
-        elif not is_polling:
-            poll_start()
-        if pending:
-            raise_pending()
-        return n
 
 
 class Text(io.TextIOWrapper):
@@ -318,6 +287,7 @@ class Text(io.TextIOWrapper):
     @property
     def buffer(self):
         if self.binary is None:
+            part("polling")
             self.binary = Bytes(super().buffer.raw, 65536)
             self.binary.fd = self.fd
         return self.binary
@@ -326,7 +296,7 @@ class Text(io.TextIOWrapper):
         if current is not self:
             switch(self)
         n = text_write(self, s)
-        if s[-1:] == "\n" and is_quiet():
+        if burst < BURST and s[-1:] == "\n" and is_quiet():
             self.flush()
         elif not is_polling:
             poll_start()
@@ -340,7 +310,7 @@ class Text(io.TextIOWrapper):
         super().close()
 
 
-MAY_CUT = {Text.write.__code__, Bytes.write.__code__, flush_streams.__code__, switch.__code__}
+MAY_CUT = {Text.write.__code__, flush_streams.__code__, switch.__code__}
 
 
 def open_streams():
@@ -374,128 +344,48 @@ streams = {}
 spare = {}
 
 
-# ---- interrupts ----
-
-
-def on_interrupt(_number, frame):
-    global pending
-    ours = frame is None or frame.f_code.co_filename == "<cell>"
-    if is_idle:
-        # Between runs: meant for the run that is over, unless one is waiting to be read.
-        import select
-
-        if chunks or select.select(FROM_GUEST, (), (), 0)[0]:
-            pending = True
-            if not ours:  # a task of an event loop keeps us from reading it
-                raise KeyboardInterrupt
-    elif async_task is not None and cancel_task():
-        pass
-    elif ours and frame.f_code not in MAY_CUT:
-        pending = True
-    else:
-        raise KeyboardInterrupt
-
-
-def raise_pending():
-    global pending
-    if _thread.get_ident() == main_thread and not is_idle:
-        pending = False
-        raise KeyboardInterrupt
-
-
-# ---- forks ----
-
-
-def before_fork():
-    global poll_lock, is_polling
-    flush_streams()
-    if poll_lock is not None:  # since 3.12 a fork with threads about is worth a warning: not because of ours
-        stopped, poll_lock = poll_lock, None
-        if not is_polling:
-            stopped.release()
-        is_polling = False
-        for _ in range(200):
-            if len(os.listdir("/proc/self/task")) == 1 or not poll_threads:
-                break
-            sleep(0.0005)
-    lock.acquire()
-
-
-def after_fork():
-    lock.release()
-
-
-def after_fork_child():
-    global is_child, is_polling, poll_lock, lock, main_thread
-    is_child, is_polling, poll_lock = True, False, None
-    poll_threads.clear()
-    lock = _thread.RLock()
-    main_thread = _thread.get_ident()
-
-
-def leave_child(status):
-    """A fork of the user's that came back to us has nothing to do here."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BaseException:
-            pass
-    os._exit(status)
-
-
-# ---- running code ----
-
-
+#: part running
 def run(text, flags):
     """One piece of code, to its `done`."""
-    global is_running, is_idle, may_ask, pending, user_trace, user_interrupt
-    open_streams()
+    global may_ask, pending, user_trace
+    open_run()
     may_ask = "i" in flags
     problem = value = None
-    status = b"ok"
-    if user_interrupt is not None:
-        _signal.signal(_signal.SIGINT, user_interrupt)
-    is_running, is_idle = True, False
     try:
-        try:
-            if pending:
-                pending = False
-                raise KeyboardInterrupt
-            if user_trace is not None:
-                sys.settrace(user_trace)
-            value, is_shown = execute(text, "Cell In[%d]" % count)
-            user_trace = quiet_trace()
-            if "matplotlib.pyplot" in sys.modules:
-                part("figures")
-                show_figures(value)
-            if is_shown:
-                show_result(value)
-        except BaseException as e:
-            problem = e
-            user_trace = quiet_trace()
-        if is_child:
-            leave_child(child_status(problem))
-        if problem is not None:
-            status = b"error"
-            fail(problem)
-    finally:
-        problem = value = None
-        finish(status)
-
-
-def fail(problem):
-    """An error of the user's code, told as well as there is room for."""
-    try:
+        if pending:
+            pending = False
+            raise KeyboardInterrupt
+        if user_trace is not None:
+            sys.settrace(user_trace)
+        value, is_shown = execute(text, "Cell In[%d]" % count)
+        user_trace = quiet_trace()
         if "matplotlib.pyplot" in sys.modules:
             part("figures")
-            show_figures(None)
-    except BaseException:
-        pass
-    part("errors")
-    try:
-        report(problem)
-    except BaseException:  # out of memory or of stack, or interrupted once more
-        event(b"error", {"name": type(problem).__name__, "message": "", "traceback": []})
+            show_figures(value)
+        if is_shown:
+            show_result(value)
+    except BaseException as e:
+        problem = e
+        user_trace = quiet_trace()
+    if is_child:
+        leave_child(child_status(problem))
+    if problem is not None:
+        part("errors")
+        fail(problem)
+    close_run()
+
+
+def open_run():
+    global is_running, is_idle, status
+    open_streams()
+    if user_interrupt is not None:
+        _signal.signal(_signal.SIGINT, user_interrupt)
+    if is_poller:
+        watch_signals()
+    concluded.clear()
+    status = b"ok"
+    is_running, is_idle = True, False
+    taken()
 
 
 def quiet_trace():
@@ -529,53 +419,51 @@ user_trace = None
 user_interrupt = None
 
 
-def child_status(problem):
-    if problem is None:
-        return 0
-    if isinstance(problem, SystemExit):
-        code = problem.code
-        if code is None or isinstance(code, int):
-            return (code or 0) & 255
-        print(code, file=sys.stderr)
-        return 1
-    try:
-        part("errors")
-        print("\n".join(explain(problem)[2]), file=sys.stderr)
-    except BaseException:
-        pass
-    return 1
-
-
-def finish(status):
-    """The end of a run, whatever came before."""
+def close_run():
+    """The end of a run, whatever came before. When a handler of the user's raises within, serve() comes back to it."""
     global is_running, is_idle, user_interrupt, pending
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name, None)
-        if stream is not streams[name]:
-            try:
-                stream.flush()
-            except BaseException:
-                pass
-    flush_streams()
-    if len(sys.modules) != modules_seen:
-        part("native")
-        look_for_native_code()
-    if native_flush is not None:
-        native_flush(None)
-    handler = _signal.getsignal(_signal.SIGINT)
-    if handler is not on_interrupt:
-        user_interrupt = handler
-        _signal.signal(_signal.SIGINT, on_interrupt)
-    else:
-        user_interrupt = None
-    pending = False
-    is_running, is_idle = False, True
-    send(b"done " + status)
+    if not concluded:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name, None)
+            if stream is not streams[name]:
+                try:
+                    stream.flush()
+                except BaseException:
+                    pass
+        flush_streams()
+        if len(sys.modules) != modules_seen:
+            part("native")
+            look_for_native_code()
+        if native_flush is not None:
+            native_flush(None)
+        handler = _signal.getsignal(_signal.SIGINT)
+        if handler is not on_interrupt:
+            user_interrupt = handler
+            _signal.signal(_signal.SIGINT, on_interrupt)
+        else:
+            user_interrupt = None
+        is_idle = True
+        pending = False
+        with lock:
+            while unsent:
+                push()
+            frame = b"done %s 0\n" % status
+            list(map(list.append, (unsent, concluded), (frame, True)))  # both or none
+    with lock:
+        while unsent:
+            push()
+    is_running = False
+
+
+status = b"ok"
+concluded = []  # not empty: the `done` of this run is on its way
 
 
 def execute(text, name):
     """(value, whether to show it) of the last statement."""
     global future
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     remember(name, text)
     flags = 0x2000 | future  # await at the top level
     try:
@@ -624,45 +512,59 @@ def remember(name, text):
 
 def add_lines(cache, name, text):
     try:
-        cache.cache[name] = (len(text), None, text.splitlines(True), name)
+        cache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     except (AttributeError, TypeError):
         pass
 
 
-# ---- input() ----
+#: part stubs
+# What is called from outside; what it does is compiled when it comes to that.
 
 
-def ask_user(prompt, is_secret):
+def on_interrupt(_number, frame):
+    global interrupted_at
+    interrupted_at = monotonic()
+    part("interrupts")
+    interrupt(frame)
+
+
+def on_urge(_number, _frame):
+    pass
+
+
+def before_fork():
+    part("forks")
+    prepare_fork()
+
+
+def after_fork_child():
+    become_child()
+
+
+def flushed(function):
+    """A function that starts a program, which may print: what was printed before comes first."""
+
+    def start_program(*args, **kwargs):
+        before_program()
+        return function(*args, **kwargs)
+
+    start_program.__name__ = function.__name__
+    start_program.__doc__ = function.__doc__
+    start_program.__wrapped__ = function
+    return start_program
+
+
+def before_program():
     flush_streams()
-    if is_child or not may_ask:
-        raise EOFError("EOF when reading a line")
-    import select
-
-    with lock:
-        send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
-        while True:
-            if not chunks:
-                wait_readable(select)
-            message = take()
-            if message is None:
-                raise EOFError("EOF when reading a line")
-            if message[0][0] == b"input":
-                return message[1].decode("utf-8", "surrogateescape")
-            if message[0][0] == b"eof":
-                raise EOFError("EOF when reading a line")
-
-
-def wait_readable(select):
+    if current is not None:
+        mark()
     if pending:
         raise_pending()
-    select.select(FROM_GUEST, (), ())
-
-
-MAY_CUT.add(wait_readable.__code__)
 
 
 def input(prompt="", /):
     """Read a line from the client. EOFError when there is nobody to ask or no more to come."""
+    part("asking")
     return ask_user(str(prompt), False)
 
 
@@ -677,10 +579,15 @@ class Quitter:
         raise SystemExit(code)
 
 
-# ---- what is changed in modules when they are imported ----
+def getpass(prompt="Password: ", stream=None, **_):
+    """Ask the client for a line that is not shown."""
+    part("asking")
+    return ask_user(str(prompt), True)
 
+
+#: part imports
 HOOKED = {
-    "threading", "getpass", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
+    "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
     "IPython.core.display_functions", "IPython.core.display", "IPython.display",
 }  # fmt: skip
 
@@ -707,9 +614,7 @@ class LastFinder:
         return ipython_spec(name)
 
 
-# ---- the loop ----
-
-
+#: part loop
 def begin(payload):
     part("begin")
     begin_with(payload)
@@ -717,20 +622,22 @@ def begin(payload):
 
 def wait():
     """The next message, while tasks of the user's event loop, if there are any, go on."""
-    if "asyncio" in sys.modules and not chunks:
+    if "asyncio" in sys.modules and len(chunks) == 1 and chunks[0] is None:
         part("await")
         run_tasks()
     return take()
 
 
 def serve():
-    global count, pending
+    global count
     while True:
+        if is_running:
+            close_run()
         with lock:
             message = wait()
         if is_child:
             leave_child(0)
-        if message is None:
+        if not message:
             return
         words, payload = message
         kind = words[0]
@@ -740,22 +647,33 @@ def serve():
         elif kind == b"ask":
             part("ask")
             ask(words[1], payload)
-        elif kind == b"begin":
-            begin(payload)
+        else:
+            taken()
+            if kind == b"begin":
+                begin(payload)
         message = words = payload = None
 
 
-def start():
-    global Expression, T
-    from _ast import Expression
-
-    find_parts(T)
-    for fd in (3, 4):
-        os.set_inheritable(fd, False)
+def out_of_the_way(fd):
+    """A copy with a number that code does not expect to be free; where few are allowed, with any."""
     import fcntl
 
+    for number in (200, 50, 20, 5):
+        try:
+            return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, number)
+        except OSError:
+            continue
+    return os.dup(fd)
+
+
+def start():
+    global Expression
+    from _ast import Expression
+
+    for fd in (3, 4):
+        os.set_inheritable(fd, False)
     for fd in (1, 2):
-        spare[fd] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
+        spare[fd] = out_of_the_way(fd)
     os.close(4)
     for name in [n for n in user if not n.startswith("__")]:
         del user[name]
@@ -766,33 +684,280 @@ def start():
     sys.meta_path.append(LastFinder)
     for name in ("exit", "quit"):
         setattr(builtins, name, Quitter(name))
+    for name in ("system", "posix_spawn", "posix_spawnp"):
+        if hasattr(os, name):
+            setattr(os, name, flushed(getattr(os, name)))
     open_streams()
-    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork_child)
+    os.register_at_fork(before=before_fork, after_in_child=after_fork_child)
     _signal.signal(_signal.SIGINT, on_interrupt)
+    _signal.signal(_signal.SIGURG, on_urge)
     while True:
         try:
             serve()
             break
         except BrokenPipeError:
             break
-        except BaseException as e:  # a handler of the user's that raises while we are at work
+        except BaseException as e:  # a handler of the user's that raises while we are at work, or a mistake of ours
             if is_child:
                 leave_child(1)
-            if isinstance(e, (OSError, ValueError, SystemError, MemoryError)):
-                os.write(2, ("cell: the kernel fails: %s: %s\n" % (type(e).__name__, e)).encode())
+            if isinstance(e, (OSError, SystemError)) and e.__traceback__ is not None and is_broken():
                 os._exit(70)
 
 
-start()
+def is_broken():
+    """Whether the control socket is no more what it was: the code closed it, or put something else there."""
+    import stat
+
+    try:
+        return not stat.S_ISSOCK(os.fstat(3).st_mode)
+    except OSError:
+        return True
+
+
+#: part interrupts
+def interrupt(frame):
+    global pending, is_repeated
+    ours = frame is None or frame.f_code.co_filename == "<cell>"
+    was_repeated, is_repeated = is_repeated, False
+    if is_idle:
+        # The guest interrupts a run only when it has been read: without one, this is for the run that is over.
+        pending = not was_repeated and (len(chunks) > 1 or chunks[0] is not None)
+    elif async_task is not None and cancel_task():
+        pending = False
+    elif ours and frame.f_code not in MAY_CUT:
+        if not pending:
+            pending = True
+            try:
+                _thread.start_new_thread(repeat, ())
+            except RuntimeError:
+                pass
+    else:
+        pending = False
+        raise KeyboardInterrupt
+
+
+is_repeated = False
+
+
+def repeat():
+    """An interrupt that came in the midst of our own work comes again, until it meets the user's code."""
+    global is_repeated
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    while True:
+        sleep(0.001)
+        if not pending or is_idle:
+            return
+        is_repeated = True
+        os.kill(os.getpid(), _signal.SIGINT)
+
+
+def raise_pending():
+    global pending
+    if _thread.get_ident() == main_thread and not is_idle:
+        pending = False
+        raise KeyboardInterrupt
+
+
+#: part forks
+def prepare_fork():
+    global is_poller, is_polling
+    flush_streams()
+    if is_poller:  # since 3.12 a fork with threads about is worth a warning: not because of ours
+        is_poller = is_polling = False
+        tasks = count_tasks()
+        os.write(poll_pipe[1], STOP)
+        deadline = monotonic() + 2
+        while tasks and count_tasks() >= tasks and monotonic() < deadline:
+            sleep(0.0002)
+
+
+def count_tasks():
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
+
+
+def become_child():
+    global is_child, poll_pipe, lock, main_thread, burst
+    is_child = True
+    burst = 0
+    if poll_pipe is not None:
+        other = _signal.set_wakeup_fd(-1)
+        if other not in (-1, poll_pipe[1]):
+            _signal.set_wakeup_fd(other)
+        for fd in poll_pipe:
+            os.close(fd)
+        poll_pipe = None
+    lock = _thread.RLock()
+    main_thread = _thread.get_ident()
+
+
+def leave_child(status):
+    """A fork of the user's that came back to us has nothing to do here."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+    os._exit(status)
+
+
+def child_status(problem):
+    if problem is None:
+        return 0
+    if isinstance(problem, SystemExit):
+        code = problem.code
+        if code is None or isinstance(code, int):
+            return (code or 0) & 255
+        print(code, file=sys.stderr)
+        return 1
+    try:
+        part("errors")
+        print("\n".join(explain(problem)[2]), file=sys.stderr)
+    except BaseException:
+        pass
+    return 1
+
+
+#: part asking
+def ask_user(prompt, is_secret):
+    global is_asking
+    flush_streams()
+    if is_child or not may_ask or is_asking:
+        raise EOFError("EOF when reading a line")
+    import select
+
+    with lock:  # nobody waits for the answer to a mark
+        is_asking = True
+    try:
+        send(b"input", json_text({"prompt": prompt, "password": is_secret}).encode())
+        while True:
+            if len(chunks) == 1 and chunks[0] is None:
+                wait_readable(select)
+            message = take()
+            if not message:
+                raise EOFError("EOF when reading a line")
+            words, payload = message
+            taken()
+            if words[0] == b"input":
+                return payload.decode("utf-8", "surrogateescape")
+            if words[0] == b"eof":
+                raise EOFError("EOF when reading a line")
+    finally:
+        is_asking = False
+
+
+def wait_readable(select):
+    if pending:
+        raise_pending()
+    select.select(FROM_GUEST, (), ())
+
+
+MAY_CUT.add(wait_readable.__code__)
+
+
+#: part polling
+# The thread that flushes also looks after interrupts. Where there are threads, Python may miss that a signal came and
+# block in the next call: then the signal's byte is in the pipe (signal.set_wakeup_fd), no handler has run, and a
+# signal that does nothing (SIGURG) gets the main thread out of its call.
+WAKE, STOP = b"\0", b"\xff"
+
+
+def start_polling():
+    global is_polling, poll_pipe, is_poller
+    if is_child:  # as a program's own: half a line waits for its end, so that children do not tear each other's
+        return
+    is_polling = True
+    if poll_pipe is None:
+        pipe = os.pipe()
+        poll_pipe = tuple([out_of_the_way(fd) for fd in pipe])
+        for fd in pipe:
+            os.close(fd)
+        for fd in poll_pipe:
+            os.set_blocking(fd, False)
+    if is_poller:
+        os.write(poll_pipe[1], WAKE)
+        return
+    is_poller = True
+    try:
+        _thread.start_new_thread(poll, poll_pipe)
+    except RuntimeError:  # no thread to be had: write at once
+        is_poller = is_polling = False
+        current.flush()
+        return
+    watch_signals()
+
+
+def watch_signals():
+    if _thread.get_ident() == main_thread:
+        other = _signal.set_wakeup_fd(poll_pipe[1], warn_on_full_buffer=False)
+        if other not in (-1, poll_pipe[1]):  # an event loop of the user's has it
+            _signal.set_wakeup_fd(other)
+
+
+def poll(r, _w):
+    global is_polling, burst
+    import select
+
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # they are to wake the main thread
+    idle = 0
+    while True:
+        if idle >= 5:
+            is_polling = False
+            flush_streams()
+        ready = select.select((r,), (), (), POLL_S if idle < 5 else None)[0]
+        said = os.read(r, 4096) if ready else b""
+        if STOP in said:
+            return
+        if _signal.SIGINT in said and monotonic() - interrupted_at > 0.05:
+            urge()
+        idle = 0 if is_running or WAKE in said else idle + 1
+        burst = 0
+        flush_streams()
+
+
+def urge():
+    for delay in (0.001, 0.005, 0.02, 0.1, 0.5):
+        since = interrupted_at
+        sleep(delay)
+        if interrupted_at != since or not is_running or is_child:
+            return
+        _signal.pthread_kill(main_thread, _signal.SIGURG)
+
+
+bytes_write = io.BufferedWriter.write
+
+
+class Bytes(io.BufferedWriter):
+    def write(self, b):
+        if current is not self:
+            switch(self)
+        n = bytes_write(self, b)
+        if burst < BURST and is_quiet():
+            self.flush()
+        elif not is_polling:
+            poll_start()
+        if pending:
+            raise_pending()
+        return n
+
+
+MAY_CUT.add(Bytes.write.__code__)
+
 
 #: part json
 def json_any(v):
     import json
 
     try:
-        return json.dumps(v, ensure_ascii=False, allow_nan=False, default=json_other)
-    except ValueError:  # NaN within, or it holds itself
-        return json_text(json_plain(v, []))
+        text = json.dumps(v, ensure_ascii=False, allow_nan=False, default=json_other)
+        text.encode()
+        if "\\u0000" not in text:
+            return text
+    except ValueError:  # NaN or a lone surrogate within, or it holds itself
+        pass
+    return json_text(json_plain(v, []))
 
 
 def json_other(v):
@@ -833,6 +998,7 @@ def begin_with(payload):
     """cwd, environment and modules of a new context; also later, for an interpreter that waited for its user."""
     failed = {}
     preload = []
+    is_parked = False
     for line in payload.decode("utf-8", "surrogateescape").split("\n"):
         key, _, value = line.partition("=")
         value = unquote(value)
@@ -843,6 +1009,8 @@ def begin_with(payload):
                 failed["cwd"] = str(e)
         elif key.startswith("env."):
             set_environment(key[4:], value)
+        elif key == "park":
+            is_parked = value == "1"
         elif key == "preload":
             preload += [name.strip() for name in value.split(",") if name.strip()]
     fresh_random()
@@ -860,7 +1028,32 @@ def begin_with(payload):
     }
     if failed:
         about["failed"] = failed
+    if is_parked:
+        warm_up()
     event(b"ready", about)
+
+
+def warm_up():
+    """While it waits for its user: what a first run would pay for."""
+    import gc
+
+    for name in ("json", "display", "pretty", "errors", "interrupts", "polling", "forks", "hooks", "magic"):
+        part(name)
+    value, _ = execute("x = [1, 'a']\nx", "<warm>")
+    bundle(value)
+    pretty_text({"a": [list(range(50))]})
+    try:
+        execute("1/0", "<warm>")
+    except ZeroDivisionError as e:
+        json_text(explain(e))
+    user.pop("x", None)
+    sources.pop("<warm>", None)
+    cache = sys.modules.get("linecache")
+    if cache is not None:
+        cache.cache.pop("<warm>", None)
+    value = None
+    gc.collect()
+    gc.freeze()
 
 
 def unquote(text):
@@ -1048,7 +1241,8 @@ def add_table(v, data):
     try:
         if type(v).__name__ == "DataFrame" and not v.columns.is_unique:
             return
-        table = json.loads(v.head(TABLE_ROWS).to_json(orient="table", date_format="iso", default_handler=str))
+        rows = max(1, min(TABLE_ROWS, 50000 // max(1, len(getattr(v, "columns", "x")))))
+        table = json.loads(v.head(rows).to_json(orient="table", date_format="iso", default_handler=str))
     except Exception:
         return  # what has no JSON
     table["rows"] = len(v)
@@ -1605,6 +1799,22 @@ FRAMES_MAX = 60
 library_home = os.path.dirname(os.__file__) + os.sep
 
 
+def fail(problem):
+    """An error of the user's code, told as well as there is room for."""
+    global status
+    status = b"error"
+    try:
+        if "matplotlib.pyplot" in sys.modules:
+            part("figures")
+            show_figures(None)
+    except BaseException:
+        pass
+    try:
+        report(problem)
+    except BaseException:  # out of memory or of stack, or interrupted once more
+        event(b"error", {"name": type(problem).__name__, "message": "", "traceback": []})
+
+
 def report(problem):
     name, message, lines = explain(problem)
     event(b"error", {"name": name, "message": message, "traceback": lines})
@@ -1845,16 +2055,23 @@ def hooked_spec(name, path, target):
     return spec
 
 
+def before_subprocess():
+    import _posixsubprocess
+
+    if not hasattr(_posixsubprocess.fork_exec, "__wrapped__"):
+        _posixsubprocess.fork_exec = flushed(_posixsubprocess.fork_exec)
+
+
+def after_subprocess(module):
+    pass
+
+
 def after_linecache(module):
     for name, text in sources.items():
         add_lines(module, name, text)
 
 
 def after_getpass(module):
-    def getpass(prompt="Password: ", stream=None, **_):
-        """Ask the client for a line that is not shown."""
-        return ask_user(str(prompt), True)
-
     module.getpass = module.unix_getpass = getpass
 
 
@@ -2015,6 +2232,8 @@ is_cancelled = False
 
 def event_loop():
     """The loop that lives as long as the context."""
+    import asyncio
+
     global kept_loop
     if kept_loop is None or kept_loop.is_closed():
         kept_loop = current_loop() or asyncio.new_event_loop()
@@ -2024,6 +2243,8 @@ def event_loop():
 
 def current_loop():
     """The one that asyncio.get_event_loop() made for the main thread, if it did."""
+    import asyncio
+
     try:
         loop = asyncio.events._event_loop_policy._local._loop
     except AttributeError:
@@ -2042,6 +2263,8 @@ async def both(first, last):
 
 
 def run_async(first, last):
+    import asyncio
+
     global async_task, is_cancelled
     loop = event_loop()
     is_cancelled = False
@@ -2061,6 +2284,8 @@ def run_async(first, last):
 def cancel_task():
     """An interrupt while the loop waits: cancels what the run waits for. In the midst of code it is raised there."""
     global is_cancelled
+    import asyncio
+
     loop = kept_loop
     if loop is None or not loop.is_running() or asyncio.current_task(loop) is not None:
         return False
@@ -2071,6 +2296,8 @@ def cancel_task():
 
 def run_tasks():
     """Between runs: what the code left in its event loop goes on until the guest has something to say."""
+    import asyncio
+
     global kept_loop
     if kept_loop is None:
         kept_loop = current_loop()
@@ -2094,6 +2321,8 @@ def run_tasks():
 
 def patch_tasks(module):
     """asyncio.create_task() outside of a coroutine: for the loop that goes on between runs, as in notebooks."""
+    import asyncio
+
     original = module.create_task
 
     def create_task(coro, **how):
@@ -2104,9 +2333,6 @@ def patch_tasks(module):
     create_task.__doc__ = original.__doc__
     create_task.__wrapped__ = original
     module.create_task = create_task
-
-
-import asyncio  # noqa: E402  last: while it is imported, patch_tasks is called
 
 
 #: part magics
@@ -2264,9 +2490,6 @@ def shell():
 
 def spawn(argv, out=None, given=None):
     """Runs a program to its end; its output goes where ours goes, or to a file. Interrupts end both."""
-    flush_streams()
-    if current is not None:
-        mark()
     actions = [(os.POSIX_SPAWN_DUP2, out, 1)] if out is not None else []
     if given is not None:
         actions.append((os.POSIX_SPAWN_DUP2, given, 0))
@@ -2275,6 +2498,8 @@ def spawn(argv, out=None, given=None):
 
 
 def ended(pid):
+    if pending:
+        raise_pending()
     status = os.waitpid(pid, 0)[1]
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
 
@@ -2325,6 +2550,9 @@ def capture_shell(line):
         os.close(r)
         user["_exit_code"] = ended(pid)
     return SList(b"".join(pieces).decode("utf-8", "backslashreplace").splitlines())
+
+
+MAY_CUT.update((ended.__code__, capture_shell.__code__))
 
 
 def run_program(argv, what):
@@ -2655,25 +2883,18 @@ REPR_MAX = 200
 
 
 def ask(what, payload):
-    global is_running, is_idle, pending
-    status = b"ok"
     problem = None
-    open_streams()
-    is_running, is_idle = True, False
+    open_run()
     try:
-        try:
-            answer = QUESTIONS[what.decode()](payload.decode("utf-8", "surrogateescape"))
-            event(b"answer", answer)
-        except BaseException as e:
-            problem = e
-        if is_child:
-            leave_child(1)
-        if problem is not None:
-            status = b"error"
-            fail(problem)
-    finally:
-        problem = None
-        finish(status)
+        event(b"answer", QUESTIONS[what.decode()](payload.decode("utf-8", "surrogateescape")))
+    except BaseException as e:
+        problem = e
+    if is_child:
+        leave_child(1)
+    if problem is not None:
+        part("errors")
+        fail(problem)
+    close_run()
 
 
 def of_user(name):
@@ -2787,8 +3008,10 @@ def get(name):
 def as_json(v, within):
     """(value, True) when JSON can say exactly that."""
     kind = type(v)
-    if v is None or kind in (bool, int, str):
+    if v is None or kind in (bool, int):
         return v, True
+    if kind is str:
+        return v, "\0" not in v and utf8(v).decode() == v
     if kind is float:
         return v, v - v == 0
     if kind.__module__ == "numpy":

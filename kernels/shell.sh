@@ -17,7 +17,7 @@ if [[ -z ${__CELL_STAGE-} ]]; then
 	__CELL_STAGE=2 HISTFILE=/dev/null exec "$BASH" --norc --noprofile --noediting -i +m 2>/dev/null
 fi
 
-exec 2>&252 252>&- 254<&- 251<> <(:)
+exec 2>&252 10<&- 252>&- 254<&- 251<> <(:)
 unset __CELL_STAGE HISTFILE PROMPT_COMMAND PS0 TMOUT MAILCHECK MAIL MAILPATH
 PS1= PS2=
 builtin history -c
@@ -26,7 +26,7 @@ shopt -u checkwinsize
 [[ ${OLDPWD+x} ]] || unset OLDPWD
 
 # On one line: it must have been read before the code can spoil how the rest is read.
-__cell_prompt='PROMPT_COMMAND= LINENO=1; \builtin eval "$__cell_text" 0</dev/null 253>&- 251>&-; { __cell_was=$? __cell_now=$-; set +evxu; } 2>/dev/null'
+__cell_prompt='\builtin eval "$__cell_text" 0</dev/null 253>&- 251>&-; { __cell_was=$? __cell_now=$-; set +evxu; } 2>/dev/null'
 __cell_text= __cell_was= __cell_now= __cell_is_running= __cell_status=0 __cell_flags= __cell_ended= __cell_stderr= __cell_int= __cell_err=
 __cell_fd=253
 
@@ -92,7 +92,7 @@ __cell_parse_scalar() {
 		__cell_kind=number __cell_value=${BASH_REMATCH[1]} __cell_rest=${__cell_rest:${#BASH_REMATCH[0]}}
 	elif [[ $__cell_rest =~ ^[[:space:]]*(true|false|null) ]]; then
 		__cell_kind=word __cell_value=${BASH_REMATCH[1]} __cell_rest=${__cell_rest:${#BASH_REMATCH[0]}}
-		[[ $__cell_value == null ]] && __cell_value=
+		[[ $__cell_value != null ]] || __cell_value=
 	elif [[ $__cell_rest =~ ^[[:space:]]*\" ]]; then
 		__cell_kind=string __cell_rest=${__cell_rest:${#BASH_REMATCH[0]}}
 		while :; do
@@ -193,6 +193,16 @@ __cell_on_error() {
 	builtin : # now bash notices
 }
 
+# bash takes no notice of an interrupt when the command that it waits for ends in another way; of a trap it does. From here
+# it is interrupted once more, with no command to wait for.
+__cell_on_interrupt() {
+	exec {__cell_stderr}>&2 2>/dev/null # bash ends the line when it is interrupted
+	__cell_int=
+	builtin trap - INT
+	builtin kill -INT $$
+	builtin : # now bash notices
+}
+
 # The shell ends while code runs.
 __cell_on_exit() {
 	[[ $BASHPID == "$$" && $__cell_is_running ]] || return
@@ -284,6 +294,11 @@ __cell_finish() {
 	__cell_send 'done error' ''
 }
 
+# $? as the run before left it.
+__cell_give_back() {
+	return "$__cell_status"
+}
+
 __cell_begin_run() { # flags
 	__cell_source=$__cell_payload __cell_ended= __cell_is_running=1
 	if [[ $1 == *i* ]]; then
@@ -293,12 +308,14 @@ __cell_begin_run() { # flags
 	fi
 	__cell_get_trap ERR
 	[[ $__cell_trap ]] || builtin trap __cell_on_error ERR
+	local first='PROMPT_COMMAND=; '
+	[[ $__cell_trap == *__cell_on_error* ]] && first+='__cell_give_back; '
 	__cell_get_trap EXIT
 	[[ $__cell_trap ]] || builtin trap '__cell_on_exit $?' EXIT
-	# As one command: what ends one line (an unset variable under `set -u`, a division by zero) ends them all, as in a
-	# script. But not where a line changes how the next is read. Nothing is put on a line of its own, so that lines keep
+	# As one command: what ends one line (an unset variable under `set -u`, a division by zero) ends them all, and
+	# nothing runs of code that cannot be read. But not where a line changes how the next is read. Lines keep
 	# their numbers.
-	__cell_text="${__cell_flags:+set -$__cell_flags; }$__cell_source"
+	__cell_text="$first${__cell_flags:+set -$__cell_flags; }$__cell_source"
 	if [[ ! $__cell_source =~ alias|extglob|posix|(^|$'\n')[[:space:]]*(set|shopt)[[:space:]]+-[a-z]*[vn] ]]; then
 		local rest=$__cell_source
 		while [[ $rest =~ ^([[:space:]]+|#[^$'\n']*) ]]; do
@@ -336,7 +353,11 @@ __cell_turn() {
 		begin) __cell_begin ;;
 		esac
 	done
-	if [[ $__cell_int ]]; then builtin eval "$__cell_int"; else builtin trap - INT; fi
+	if [[ $__cell_int && $__cell_int != *__cell_on_interrupt* ]]; then
+		builtin eval "$__cell_int"
+	else
+		builtin trap __cell_on_interrupt INT
+	fi
 	PROMPT_COMMAND=$__cell_prompt
 	return "$__cell_status"
 }
@@ -519,7 +540,6 @@ __cell_begin() {
 	__cell_send ready "{\"language\": \"shell\", \"version\": \"${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}\", \"executable\": $__cell_json}"
 }
 
-builtin trap '' INT
 for __cell_i in {1..200}; do
 	builtin printf '__cell_turn\n' >&0
 done

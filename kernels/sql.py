@@ -622,13 +622,14 @@ class Duck:
         return split(code)
 
     def run(self, statement, params):
-        used, gives_rows = {}, False
+        used, gives = {}, ""
         for s in self.db.extract_statements(statement):
             used.update({n: params[n] for n in s.named_parameters if n in params})
-            gives_rows = gives_rows or any("QUERY_RESULT" in str(t) for t in s.expected_result_type)
+            gives += str(s.expected_result_type)
         cursor = self.db.execute(statement, used) if used else self.db.execute(statement)
         d = cursor.description
-        if not d or not gives_rows:  # others give a row that says how it went
+        # Statements that give no rows give one that says how it went.
+        if not d or "QUERY_RESULT" not in gives or "CHANGED_ROWS" in gives and [c[0] for c in d] == ["Count"]:
             return None
         return read_table([c[0] for c in d], [str(c[1]) for c in d], cursor.fetchmany)
 

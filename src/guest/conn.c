@@ -33,6 +33,7 @@ struct conn {
 		size_t left;
 	} owed;
 	bool cannot_splice;
+	bool is_gathering;
 	bool is_greeted;
 	bool is_only;
 	bool is_broken; /* closed at the next turn of the loop */
@@ -107,7 +108,7 @@ void stream_free(struct stream *s)
 
 size_t conn_backlog(const struct conn *c)
 {
-	return c->tx.len - c->tx_at + c->owed.left;
+	return c->is_gathering ? 0 : c->tx.len - c->tx_at + c->owed.left;
 }
 
 bool conn_can_splice(const struct conn *c)
@@ -164,7 +165,7 @@ int conn_send(struct conn *c, unsigned type, unsigned chan, uint32_t stream, con
 	if (c->is_broken)
 		return -EPIPE;
 	wire_header_put(header, &h);
-	if (conn_backlog(c) == 0) {
+	if (conn_backlog(c) == 0 && !c->is_gathering) {
 		do {
 			n = sendmsg(c->src.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 		} while (n < 0 && errno == EINTR);
@@ -178,6 +179,35 @@ int conn_send(struct conn *c, unsigned type, unsigned chan, uint32_t stream, con
 			return 0;
 	}
 	return queue(c, iov, 3, (size_t)n);
+}
+
+void conn_gather(struct conn *c)
+{
+	c->is_gathering = true;
+}
+
+void conn_release(struct conn *c)
+{
+	ssize_t n;
+
+	c->is_gathering = false;
+	if (c->is_broken || c->tx_at == c->tx.len)
+		return;
+	do
+		n = send(c->src.fd, c->tx.data + c->tx_at, c->tx.len - c->tx_at,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		c->tx_at += (size_t)n;
+	if (n < 0 && errno != EAGAIN) {
+		mark_broken(c);
+		return;
+	}
+	if (c->tx_at == c->tx.len) {
+		buf_done(&c->tx);
+		c->tx_at = 0;
+		loop_want(&c->src, EPOLLIN);
+	}
 }
 
 /* ---- out of a pipe, without a copy ---- */

@@ -103,6 +103,9 @@ int conn_send(struct conn *c, unsigned type, unsigned chan, uint32_t stream, con
 int conn_send_pipe(struct stream *s, unsigned chan, uint64_t offset, struct job_chan *from,
 	size_t n);
 bool conn_can_splice(const struct conn *c);
+/* What is sent until the other one leaves together: one system call, one wake-up. Only with no backlog, and for little. */
+void conn_gather(struct conn *c);
+void conn_release(struct conn *c);
 /* Bytes waiting to leave: no more DATA is made while there are any. */
 size_t conn_backlog(const struct conn *c);
 /* The peer broke the rules: say why and close. */

@@ -8,6 +8,9 @@
 #include "guest/platform.h"
 
 extern const unsigned char kernel_python[], kernel_python_end[];
+extern const unsigned char kernel_javascript[], kernel_javascript_end[];
+extern const unsigned char kernel_shell[], kernel_shell_end[];
+extern const unsigned char kernel_sql[], kernel_sql_end[];
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -23,6 +26,37 @@ static const struct language languages[] = {
 		.boot = "import os;T=os.pread(4,os.fstat(4).st_size,0);"
 			"exec(compile(T[:T.find(b\"\\n#: part \")],\"<cell>\",\"exec\"),"
 			"{\"__name__\":\"cell\",\"T\":T})",
+	},
+	{
+		.name = "javascript",
+		.aliases = LIST("js", "node", "nodejs"),
+		.programs = LIST("node", "nodejs"),
+		.text = kernel_javascript,
+		.text_end = kernel_javascript_end,
+		/* it would take code that was interrupted inside a timer for a fault of its own */
+		.flags = LIST("--no-force-async-hooks-checks", "-e"),
+		.boot = "(f=>{let b=Buffer.alloc(f.fstatSync(4).size);f.readSync(4,b,0,b.length,0);"
+			"require('vm').runInThisContext(b.toString(),'<cell>')})(require('fs'))",
+	},
+	{
+		.name = "shell",
+		.aliases = LIST("bash", "sh"),
+		.programs = LIST("bash"),
+		.text = kernel_shell,
+		.text_end = kernel_shell_end,
+		.flags = LIST("--norc", "--noprofile"),
+		.boot = "/dev/fd/4",
+	},
+	{
+		.name = "sql",
+		.aliases = LIST("sqlite", "sqlite3"),
+		.programs = LIST("python3", "python"),
+		.text = kernel_sql,
+		.text_end = kernel_sql_end,
+		.flags = LIST("-c"),
+		.boot = "import "
+			"os;exec(compile(os.pread(4,os.fstat(4).st_size,0),\"<cell>\",\"exec\"),"
+			"{\"__name__\":\"cell\"})",
 	},
 };
 #define N_LANGUAGES (sizeof languages / sizeof *languages)

@@ -381,9 +381,12 @@ static enum handled on_event(struct kernel *k)
 			unsigned flags = (c->left > n ? WIRE_RUN_MORE : 0u) |
 					 (c->left < c->len ? WIRE_RUN_CONTINUED : 0u);
 
-			if (event_put(r, event_type(c->word), flags, p, n) < 0)
+			if (event_put(r, event_type(c->word), flags, p, n) < 0) {
+				job_pump(r->job);
 				return HELD;
-			job_pump(r->job);
+			}
+			if (k->rx_len - k->rx_at == n) /* else more follows at once */
+				job_pump(r->job);
 			k->is_skipping = r->dropped != dropped; /* half an event is none */
 		}
 		took(k, n);
@@ -430,7 +433,7 @@ static bool next_head(struct kernel *k)
 }
 
 /* Messages, each behind the output that was there before it. False when a reader holds it back. */
-static bool take_messages(struct kernel *k)
+static bool take_messages_from(struct kernel *k)
 {
 	for (int round = 0; round < ROUNDS && k->control.fd >= 0; round++) {
 		if (!k->channel.word && !next_head(k))
@@ -448,6 +451,16 @@ static bool take_messages(struct kernel *k)
 	if (k->control.fd >= 0 && k->rx_at < k->rx_len)
 		kernel_kick(k);
 	return true;
+}
+
+static bool take_messages(struct kernel *k)
+{
+	bool is_free = take_messages_from(k);
+	struct run *r = current(k);
+
+	if (r)
+		job_pump(r->job);
+	return is_free;
 }
 
 static bool take_outputs(struct kernel *k, bool is_all)

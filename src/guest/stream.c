@@ -64,12 +64,22 @@ static bool has_seen_all(const struct stream *s)
 	return true;
 }
 
-void stream_pump(struct stream *s)
+/* Is all that is left to say its end and a little before it? */
+static bool is_nearly_over(const struct stream *s)
+{
+	uint64_t rest = 0;
+
+	if (s->job->is_worker || !job_is_settled(s->job) || conn_backlog(s->conn))
+		return false;
+	for (int i = 0; i < 2; i++)
+		rest += s->job->out[i].ring.head - s->chan[1 + i].sent;
+	return rest > 0 && rest <= 16384;
+}
+
+static void say_end(struct stream *s)
 {
 	struct job *j = s->job;
 
-	for (int i = 0; i < 2; i++)
-		pump_channel(s, i);
 	if (!has_seen_all(s) || conn_backlog(s->conn))
 		return;
 	if (j->is_worker ? j->is_gone && job_is_settled(j)
@@ -80,4 +90,17 @@ void stream_pump(struct stream *s)
 		j->is_told |= s->is_holding && job_is_settled(j);
 		stream_end(s, &b);
 	}
+}
+
+void stream_pump(struct stream *s)
+{
+	struct conn *c = is_nearly_over(s) ? s->conn : NULL;
+
+	if (c)
+		conn_gather(c);
+	for (int i = 0; i < 2; i++)
+		pump_channel(s, i);
+	say_end(s);
+	if (c)
+		conn_release(c);
 }

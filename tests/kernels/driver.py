@@ -8,7 +8,9 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -130,6 +132,10 @@ class Driver:
         self.control.sendall(f"{head} {len(payload)}\n".encode() + payload)
 
     def interrupt(self):
+        """As the guest does: when the driver has read what was sent to it."""
+        deadline = time.monotonic() + PATIENCE_S
+        while struct.unpack("i", fcntl.ioctl(self.control, termios.TIOCOUTQ, b"    "))[0] and time.monotonic() < deadline:
+            time.sleep(0.0001)
         os.killpg(self.process.pid, signal.SIGINT)
 
     # ---- receiving ----
