@@ -736,12 +736,13 @@ struct feeding {
 	bool is_last;
 	bool is_over; /* the body is complete */
 	int result;
+	struct cell_error err; /* of the command; without one a failure is the body's */
 };
 
 static void feeding_end(struct feeding *f)
 {
 	struct call *c = f->c;
-	struct cell_error err = {0};
+	struct cell_error err = f->err;
 	int r = f->result;
 	uint64_t bytes = f->bytes;
 
@@ -765,8 +766,9 @@ static void have_room(struct exec *e, void *arg)
 {
 	struct feeding *f = arg;
 
-	(void)e;
-	if (f->is_over)
+	if (e->end && !f->is_over && !f->err.code) /* nobody reads the rest: it is not waited for */
+		f->result = cell_fail(&f->err, CELL_EBUSY, 0, "write to '%s': it has ended", e->id);
+	if (f->is_over || e->end)
 		feeding_end(f);
 	else
 		http_resume(f->c->x);
@@ -775,12 +777,11 @@ static void have_room(struct exec *e, void *arg)
 static void stdin_data(struct http_exchange *x, const void *p, size_t n, void *arg)
 {
 	struct feeding *f = arg;
-	struct cell_error err = {0};
 
 	f->bytes += n;
-	if (!exec_write(f->e, p, n, &err))
+	if (!exec_write(f->e, p, n, &f->err))
 		http_pause(x);
-	if (err.code)
+	if (f->err.code)
 		f->result = -EPIPE;
 }
 

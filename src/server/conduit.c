@@ -22,7 +22,7 @@ struct conduit {
 	struct buf bytes;
 	size_t at;
 	bool is_ended; /* the loop has pushed everything */
-	bool is_thread_done, is_loop_done;
+	bool is_thread_done, is_loop_done, is_cancelled;
 	bool is_posted; /* a wake is on its way */
 	unsigned refs;
 };
@@ -98,9 +98,9 @@ int conduit_put(struct conduit *c, const void *p, size_t n)
 	int r = 0;
 
 	(void)pthread_mutex_lock(&c->lock);
-	while (!c->is_loop_done && waiting(c) > FULL)
+	while (!c->is_loop_done && !c->is_cancelled && waiting(c) > FULL)
 		(void)pthread_cond_wait(&c->changed, &c->lock);
-	if (c->is_loop_done)
+	if (c->is_loop_done || c->is_cancelled)
 		r = -EPIPE;
 	else
 		r = buf_add(&c->bytes, p, n);
@@ -114,9 +114,9 @@ ssize_t conduit_get(struct conduit *c, void *p, size_t n)
 	ssize_t r;
 
 	(void)pthread_mutex_lock(&c->lock);
-	while (!c->is_loop_done && !c->is_ended && !waiting(c))
+	while (!c->is_loop_done && !c->is_cancelled && !c->is_ended && !waiting(c))
 		(void)pthread_cond_wait(&c->changed, &c->lock);
-	if (c->is_loop_done) {
+	if (c->is_loop_done || c->is_cancelled) {
 		r = -ECANCELED;
 	} else {
 		if (n > waiting(c))
@@ -197,6 +197,14 @@ bool conduit_is_over(struct conduit *c)
 	bool r = c->is_thread_done && !waiting(c);
 	(void)pthread_mutex_unlock(&c->lock);
 	return r;
+}
+
+void conduit_cancel(struct conduit *c)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	c->is_cancelled = true;
+	(void)pthread_cond_signal(&c->changed);
+	(void)pthread_mutex_unlock(&c->lock);
 }
 
 void conduit_loop_done(struct conduit *c)

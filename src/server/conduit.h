@@ -29,5 +29,7 @@ bool conduit_has_room(struct conduit *c);
 /* Up to n bytes that are there. */
 size_t conduit_pull(struct conduit *c, void *p, size_t n);
 bool conduit_is_over(struct conduit *c); /* the thread is done, and everything was pulled */
-/* The thread's calls fail from now on; wake() is not called any more. */
+/* The thread's calls fail from now on, wherever it waits. */
+void conduit_cancel(struct conduit *c);
+/* The same, and the loop lets go of it; wake() is not called any more. */
 void conduit_loop_done(struct conduit *c);

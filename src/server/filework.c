@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <utlist.h>
 
 #include "cell/cell.h"
 
@@ -28,6 +29,12 @@ struct filework *filework_new(struct call *c)
 
 void filework_free(struct filework *w)
 {
+	if (w->is_upload)
+		DL_DELETE(w->call->session->uploads, w);
+	if (w->is_stream) {
+		w->call->srv->n_streams--;
+		quota_stream_close(w->call->srv->quota, w->call->who.tenant);
+	}
 	net_timer_free(w->beat);
 	json_decref(w->answer);
 	if (w->pipe)
@@ -119,6 +126,9 @@ static void done(void *arg)
 	give_back(w, w->call->session);
 	if (!w->is_look)
 		session_touch(w->call->session);
+	if (w->is_lost && w->result < 0)
+		(void)cell_fail(&w->err, CELL_EGONE, 0, "session '%s' ended meanwhile",
+			w->call->session->id);
 	if (!w->done)
 		pump_down(w);
 	else if (w->is_gone)
@@ -135,7 +145,11 @@ void filework_start(struct filework *w)
 
 	(void)snprintf(w->name, sizeof w->name, "%s", c->session->cell_name);
 	w->cell = session_take_spare(c->session);
-	if (net_pool_work(w->is_watch ? c->srv->watches : c->srv->files, work, done, w) == 0)
+	/* what goes at a client's pace is not in the way of what is quick */
+	struct net_pool *pool = w->is_watch ? c->srv->watches
+				: w->mine   ? c->srv->transfers
+					    : c->srv->files;
+	if (net_pool_work(pool, work, done, w) == 0)
 		return;
 	if (w->cell)
 		(void)cell_close(w->cell, NULL);
@@ -213,7 +227,18 @@ static void beat(void *arg)
 static bool make_pipe(struct filework *w, void (*wake)(void *arg))
 {
 	struct call *c = w->call;
+	struct quota_verdict v = quota_stream_open(c->srv->quota, c->who.tenant);
+	struct cell_error err = {0};
 
+	if (!v.is_allowed) {
+		(void)quota_fail(&v, c->who.tenant, &err);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
+		filework_free(w);
+		call_fail(c, &err);
+		return false;
+	}
+	w->is_stream = true;
+	c->srv->n_streams++;
 	w->pipe = w->mine = conduit_new(c->srv->loop, wake, w);
 	if (w->pipe)
 		return true;
@@ -306,6 +331,19 @@ void filework_upload(struct filework *w)
 
 	if (!make_pipe(w, wake_up))
 		return;
+	w->is_upload = true;
+	DL_APPEND(c->session->uploads, w);
 	http_read_body(c->x, UINT64_MAX, &events, w);
 	filework_start(w);
+}
+
+void filework_lose(struct session *s)
+{
+	struct filework *w;
+
+	DL_FOREACH (s->uploads, w) {
+		w->is_lost = true;
+		if (w->pipe)
+			conduit_cancel(w->pipe);
+	}
 }

@@ -33,10 +33,13 @@ struct filework {
 	struct net_timer *beat;
 	bool is_blocked, is_gone, is_over;
 	bool is_watch, is_sse;
-	bool is_leaving;	   /* the server drains: the watch ends in order */
-	bool is_look;		   /* no use of the session */
-	_Atomic bool is_cancelled; /* nobody waits for it any more */
-	_Atomic int guest_fd;	   /* of a watch: shut down to end it; -1 */
+	bool is_leaving;	      /* the server drains: the watch ends in order */
+	bool is_look;		      /* no use of the session */
+	bool is_stream;		      /* counted as one of the tenant's */
+	bool is_upload, is_lost;      /* in the session's list; and that ended */
+	_Atomic bool is_cancelled;    /* nobody waits for it any more */
+	_Atomic int guest_fd;	      /* of a watch: shut down to end it; -1 */
+	struct filework *next, *prev; /* uploads of the session */
 };
 
 struct filework *filework_new(struct call *c);
@@ -49,3 +52,5 @@ void filework_ask(struct filework *w);
 /* Give the thread what the request's body has, by w->mine. */
 void filework_upload(struct filework *w);
 void filework_free(struct filework *w);
+/* The session's cell is going: uploads that wait for more of their body would not notice. */
+void filework_lose(struct session *s);

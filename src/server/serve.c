@@ -432,6 +432,8 @@ static int start_loop(struct running *run, struct cell_error *err)
 	if (r == 0)
 		r = net_pool_new(srv->loop, "cell-files", 32, 4096, &srv->files, err);
 	if (r == 0)
+		r = net_pool_new(srv->loop, "cell-transfer", 256, 4096, &srv->transfers, err);
+	if (r == 0)
 		r = net_pool_new(srv->loop, "cell-watch", 256, 1, &srv->watches, err);
 	if (r == 0)
 		r = http_server_new(srv->loop, &ho, &srv->http, err);
@@ -562,6 +564,7 @@ static void finish(struct running *run)
 		net_loop_step(srv->loop, false);
 	net_pool_free(srv->lives);
 	net_pool_free(srv->files);
+	net_pool_free(srv->transfers);
 	net_pool_free(srv->watches);
 	net_loop_free(srv->loop);
 	net_tls_free(run->tls);

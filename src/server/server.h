@@ -55,9 +55,10 @@ struct server_settings {
 struct server {
 	struct net_loop *loop;
 	struct http_server *http;
-	struct net_pool *lives;	  /* making and ending cells */
-	struct net_pool *files;	  /* operations on files */
-	struct net_pool *watches; /* of directories: each holds a thread while it lasts */
+	struct net_pool *lives;	    /* making and ending cells */
+	struct net_pool *files;	    /* operations on files */
+	struct net_pool *transfers; /* of whole files and trees: at the client's pace */
+	struct net_pool *watches;   /* of directories: each holds a thread while it lasts */
 	struct cell_config *cfg;
 	struct server_settings set;
 	struct place place;

@@ -21,6 +21,7 @@
 
 struct call;
 struct exec;
+struct filework;
 struct schedule;
 struct seat;
 struct server;
@@ -66,6 +67,7 @@ struct session {
 	struct server *srv;
 	struct seat *seat;  /* READY; NULL for ephemeral ones */
 	struct exec *execs; /* running */
+	struct filework *uploads;
 	unsigned n_execs;
 	struct cell *spares[SESSION_SPARES]; /* connections for the next operations on files */
 	unsigned n_spares;

@@ -8,6 +8,7 @@
 
 #include "core/remove_tree.h"
 #include "server/exec.h"
+#include "server/filework.h"
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session_parts.h"
@@ -82,6 +83,7 @@ void session_lose(struct session *s, const struct cell_error *why)
 {
 	s->error = *why;
 	log_event(LOG_WARN, "session.lost", "session", s->id, "error", why->msg, NULL);
+	filework_lose(s);
 	session_set_state(s, SESSION_LOST);
 	session_ref(s);
 	if (net_loop_post(s->srv->loop, bury, s) < 0) /* never inside of the seat's own callbacks */
@@ -226,6 +228,7 @@ static void end_now(struct session *s)
 	}
 	e->is_kept = session_other_user(s) != NULL;
 	(void)snprintf(why.msg, sizeof why.msg, "the session was ended");
+	filework_lose(s);
 	session_close_spares(s);
 	if (s->seat) {
 		s->seat->is_broken = true; /* nothing more is taken from it */

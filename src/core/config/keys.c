@@ -110,7 +110,7 @@ const struct key_type_info key_types[KEY_TYPE_COUNT] = {
 			.doc = "bytes on disk of all cells together"},                             \
 		{.path = p "streams",                                                              \
 			.type = KEY_INT,                                                           \
-			.doc = "streams and terminals open at once"},                              \
+			.doc = "streams, terminals and transfers open at once"},                   \
 	{                                                                                          \
 		.path = p "execs_per_minute", .type = KEY_INT, .doc = "commands begun in a minute" \
 	}
