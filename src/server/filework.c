@@ -272,7 +272,8 @@ static void gone_asking(struct http_exchange *x, void *arg)
 	struct filework *w = arg;
 
 	(void)x;
-	w->is_gone = w->is_cancelled = true;
+	w->is_gone = true;
+	w->is_cancelled = true;
 	int fd = w->guest_fd;
 	if (fd >= 0)
 		(void)shutdown(fd, SHUT_RDWR);

@@ -3,6 +3,7 @@
 
 import base64
 import json
+import shutil
 import signal
 import struct
 import subprocess
@@ -48,6 +49,13 @@ def test_a_file_and_stdin(cell):
 def test_the_language_is_guessed(cell):
     cell.put("a.xyz", "#!/usr/bin/env python3\nprint('python')\n")
     assert cell.ok("code", "a.xyz").text == "python\n"
+    cell.put("a.sh", "echo shell")
+    assert cell.ok("code", "a.sh").text == "shell\n"
+    cell.put("a.sql", "select 6 * 7 as answer")
+    assert cell.ok("code", "a.sql").text.split()[2:3] == ["42"]
+    if shutil.which("node"):
+        cell.put("a.mjs", "[1, 2].map(x => x * 2)")
+        assert cell.ok("code", "a.mjs").text == "[ 2, 4 ]\n"
     cell.fails("code", "--lang", "cobol", "-c", "1", says=["cobol", "hint: ", "python"])
 
 
@@ -81,6 +89,15 @@ def test_walls_asked_of_a_cell_that_is_there_are_an_error(cell):
     cell.fails("code", "-s", "web", "--pids", "9", "-c", "1", says=["--pids", "web", "hint: "])
     assert cell.ok("code", "-s", "web", "--timeout", "30s", "-c", "1").text == "1\n"
     cell.fails("code", "-s", "web", "--name", "b", "-c", "1", says=["exclude each other"])
+
+
+def test_every_language_remembers(cell, web):
+    cell.ok("code", "-s", web, "--lang", "bash", "-c", "x=40")
+    assert cell.ok("code", "-s", web, "--lang", "sh", "-c", "echo $((x + 2))").text == "42\n"
+    cell.ok("code", "-s", web, "--lang", "sql", "-c", "create table t (n int); insert into t values (40)")
+    assert "42" in cell.ok("code", "-s", web, "--lang", "sql", "-c", "select n + 2 from t").text
+    assert cell("code", "-s", web, "--lang", "shell", "-c", "exit 5").code == 5
+    assert cell.ok("context", "ls", "-q", web).text.split() == ["shell", "sql"]
 
 
 def test_contexts_of_one_cell_are_apart(cell, web):
