@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * javascript.js: the driver of a JavaScript kernel, for Node 18 and later. It is given to `node` as text at fd 4 and talks
- * to the guest on fd 3 (docs/kernels.md says how). Code is evaluated by V8 itself in the mode that DevTools'
+ * to the guest on fd 3 (docs/languages.md says what comes of it). Code is evaluated by V8 itself in the mode that DevTools'
  * console uses, through the inspector of this same process (no port is opened): declarations can be made again,
  * `await` works at the top, and the value of the last expression comes back.
  *

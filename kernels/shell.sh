@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shell.sh: the driver of a shell kernel, for bash 4.4 and later. It is given to bash as text at fd 4 and talks to the guest on
-# fd 3 (docs/kernels.md says how).
+# fd 3 (docs/languages.md says what comes of it).
 #
 # The user's code must run where a typed command would: not in a function, a loop or a subshell. And an interrupt, `set -u`
 # or `set -e` must end the code, not the shell. An interactive bash does all of that by itself, so this is one, without a

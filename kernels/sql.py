@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver of an SQL kernel, for Python 3.8 and later: SQLite by Python's own module, DuckDB and PostgreSQL where the cell
-has their modules (or, for PostgreSQL, the psql program). It talks to the guest on fd 3 (docs/kernels.md says how).
+has their modules (or, for PostgreSQL, the psql program). It talks to the guest on fd 3 (docs/languages.md says what comes of it).
 
 A run is a list of statements. Each that gives rows becomes a table: the last one is the run's result, those before it are
 displayed. Rows that are not needed to show it are counted and dropped."""
