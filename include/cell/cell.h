@@ -18,6 +18,7 @@
 #define CELL_CELL_H
 
 #include <cell/caps.h>
+#include <cell/code.h>
 #include <cell/error.h>
 #include <cell/exec.h>
 #include <cell/file.h>

@@ -174,6 +174,7 @@ static void hand_over(struct kernel *k, struct run *r)
 		return;
 	k->state = KERNEL_BUSY;
 	r->sent_ns = kernel_now_ns();
+	r->cpu_ns = run_cpu_ns(k);
 	if (r->kind == RUN_CODE)
 		(void)snprintf(head, sizeof head, "run %llu %s", (unsigned long long)++k->count,
 			r->has_input ? "i" : "-");

@@ -65,6 +65,7 @@ struct run {
 	uint64_t timeout_ms, grace_ms;
 	uint64_t begun_ns; /* when it became the current one; 0: it waits */
 	uint64_t sent_ns;  /* when the interpreter got it */
+	uint64_t cpu_ns;   /* what the interpreter had used by then */
 	uint64_t dropped;  /* bytes of output for which there was no room and no reader */
 	bool has_input;
 	bool is_asking; /* the code waits for a line */
@@ -76,6 +77,8 @@ struct run {
 int run_start(struct stream *s, const struct request *rq, struct cell_error *err);
 int run_signal(struct job *j, int sig, struct cell_error *err);
 pid_t run_leader(const struct job *j);
+/* CPU time of the kernel's interpreter until now, without its children; 0: unknown. */
+uint64_t run_cpu_ns(const struct kernel *k);
 /* There may be room in its ring again. */
 void run_resume(struct run *r);
 /* Something came for its input, or its end. */
@@ -86,6 +89,7 @@ struct run_end {
 	enum cell_code_state state;
 	int signal, exit_code;
 	bool is_oom;
+	uint64_t cpu_ns, max_rss; /* of one that has exited */
 	const char *error_name, *error_message;
 };
 void run_finish(struct run *r, const struct run_end *end);

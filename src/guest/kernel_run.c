@@ -140,6 +140,19 @@ pid_t run_leader(const struct job *j)
 	return k->runs == j->run && k->host ? keeper_leader(k->host->minder) : 0;
 }
 
+uint64_t run_cpu_ns(const struct kernel *k)
+{
+	pid_t pid = k->host ? keeper_leader(k->host->minder) : 0;
+	struct timespec t;
+	clockid_t clock;
+
+	if (k->has_exited)
+		return k->exit.cpu_ns;
+	if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 void run_resume(struct run *r)
 {
 	if (r->kernel->is_blocked && r->kernel->runs == r)
@@ -253,6 +266,7 @@ static void unlink_run(struct run *r)
 void run_finish(struct run *r, const struct run_end *end)
 {
 	struct job *j = r->job;
+	uint64_t cpu_ns = end->cpu_ns ? end->cpu_ns : run_cpu_ns(r->kernel);
 	int code = end->is_ok ? 0 : end->state == CELL_CODE_ENDED ? end->exit_code & 255 : 1;
 
 	if (end->error_name)
@@ -262,6 +276,8 @@ void run_finish(struct run *r, const struct run_end *end)
 	j->exit = (struct job_exit){
 		.status = end->signal ? end->signal : code << 8,
 		.timed_out = r->is_timed_out,
+		.cpu_ns = r->sent_ns && cpu_ns > r->cpu_ns ? cpu_ns - r->cpu_ns : 0,
+		.max_rss = end->max_rss,
 		.wall_ns = r->begun_ns ? kernel_now_ns() - r->begun_ns : 0,
 	};
 	j->is_oom = end->is_oom;

@@ -249,6 +249,8 @@ void kernel_buried(struct kernel *k)
 		.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 		.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0,
 		.is_oom = k->is_oom,
+		.cpu_ns = k->exit.cpu_ns,
+		.max_rss = k->exit.max_rss,
 		.error_name = "InterpreterDied",
 		.error_message = why,
 	};

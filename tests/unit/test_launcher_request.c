@@ -301,3 +301,36 @@ TEST(every_step_has_words)
 		ASSERT(launcher_step_words(i)[0]);
 	ASSERT(launcher_step_words(LAUNCHER_STEP_COUNT)[0]);
 }
+
+/* A request for cells made ahead, packed into buf and fds. */
+static void pack_fill(const char *warm, int stream_fd, uint32_t flags)
+{
+	struct launcher_request rq = {
+		.head = {.op = LAUNCHER_CREATE, .flags = flags, .slot = 3},
+		.texts = {[LAUNCHER_TEXT_WARM] = warm},
+		.control_fd = 10,
+		.stream_fd = stream_fd,
+		.guest_fd = 12,
+		.hold_fd = -1,
+		.workspace_fd = -1,
+		.filter_fd = -1,
+		.scratch_fd = -1,
+		.slots_fd = -1,
+	};
+
+	len = (size_t)ASSERT_OK(launcher_pack(&rq, buf, fds, &n_fds));
+}
+
+TEST(cells_made_ahead_need_no_stream)
+{
+	const char *why;
+
+	pack_fill("python=json,decimal;shell", -1, LAUNCHER_FILL);
+	ASSERT_OK(parse(&why));
+	pack_fill("python", -1, 0);
+	ASSERT(parse(&why) < 0);
+	ASSERT_STR(why, "no stream or no guest");
+	pack_fill("python\n", 11, 0);
+	ASSERT(parse(&why) < 0);
+	ASSERT_STR(why, "list of interpreters is not plain text");
+}
