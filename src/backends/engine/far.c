@@ -32,7 +32,7 @@ static int append(const void *p, size_t n, void *user)
 	return buf_add(user, p, n);
 }
 
-static int make_archive(const char *user, struct buf *ret)
+static int make_archive(const char *user, const struct sock_fprog *program, struct buf *ret)
 {
 	struct tar_writer w = {.fn = append, .user = ret};
 	size_t size = (size_t)(cell_guest_blob_end - cell_guest_blob);
@@ -41,6 +41,11 @@ static int make_archive(const char *user, struct buf *ret)
 	bool is_known = sscanf(user, "%u:%u", &uid, &gid) >= 1;
 	struct tar_entry guest = {
 		.type = TAR_FILE, .name = "guest", .link = "", .size = size, .mode = 0555};
+	struct tar_entry filter = {.type = TAR_FILE,
+		.name = "filter",
+		.link = "",
+		.size = program->len * sizeof *program->filter,
+		.mode = 0444};
 	struct tar_entry run = {.type = TAR_DIRECTORY,
 		.name = "run",
 		.link = "",
@@ -52,18 +57,22 @@ static int make_archive(const char *user, struct buf *ret)
 	if (r == 0)
 		r = tar_write_data(&w, cell_guest_blob, size);
 	if (r == 0)
+		r = tar_write_entry(&w, &filter);
+	if (r == 0)
+		r = tar_write_data(&w, program->filter, filter.size);
+	if (r == 0)
 		r = tar_write_entry(&w, &run);
 	return r == 0 ? tar_write_end(&w) : r;
 }
 
-int engine_far_put(struct engine *e, const char *container, const char *user,
+int engine_far_put(struct engine *e, const char *container, const char *user, const char *seccomp,
 	struct cell_error *err)
 {
 	auto_buf struct buf archive = BUF_INIT(ARCHIVE_MAX);
 	auto_buf struct buf text = {0};
 	char path[300];
 
-	if (make_archive(user, &archive) < 0)
+	if (make_archive(user, engine_filter(seccomp), &archive) < 0)
 		return cell_fail_errno(err, ENOMEM, "pack the guest");
 	(void)snprintf(path, sizeof path, "/containers/%s/archive?path=" ENGINE_GUEST_DIR,
 		container);

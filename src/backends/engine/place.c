@@ -219,7 +219,7 @@ static int create_near(struct engine_plan *plan, struct engine *e, const char *n
 	struct cell_error *err)
 {
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	int r = guest_door_open(plan->c, &door, err);
+	int r = guest_door_open(plan->c, engine_filter(plan->spec->seccomp), &door, err);
 
 	plan->door = door.path;
 	if (r == 0)
@@ -240,7 +240,7 @@ static int create_far(struct engine_plan *plan, struct engine *e, const char *na
 	if (r == 0)
 		r = make_container(plan, e, name, err);
 	if (r == 0)
-		r = engine_far_put(e, name, user, err);
+		r = engine_far_put(e, name, user, plan->spec->seccomp, err);
 	return r == 0 ? start_container(e, name, err) : r;
 }
 
@@ -373,9 +373,8 @@ int engine_walls(const struct engine_kind *kind, cell_wall_fn fn, void *user)
 		{.name = "privileges", .how = "no capability, no_new_privs"},
 		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
 		{.name = "syscalls",
-			.how = has_seccomp ? "seccomp: the engine's default profile" : "none",
-			.fix = has_seccomp ? NULL : "use an engine and a kernel with seccomp",
-			.is_weak = !has_seccomp},
+			.how = has_seccomp ? "seccomp: Cell's profile, and the engine's default"
+					   : "seccomp: Cell's profile; the engine has none"},
 		{.name = "network",
 			.how = "none, unless asked for; open: the engine's default "
 			       "network, which reaches private addresses too"},
