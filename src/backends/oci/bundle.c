@@ -333,7 +333,7 @@ int oci_bundle_write(struct oci_plan *p, struct cell_error *err)
 		return r;
 	}
 	if (asprintf(&path, "%s/config.json", p->bundle) < 0 ||
-		asprintf(&group, "/%s", p->id) < 0) {
+		asprintf(&group, "/" OCI_GROUP "%s", p->id) < 0) {
 		json_decref(mounts);
 		return no_memory(err);
 	}

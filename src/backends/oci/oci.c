@@ -6,11 +6,14 @@
 #include "backends/oci/oci.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/utsname.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cell/cell.h"
 
@@ -19,6 +22,8 @@
 #include "core/guest_door.h"
 #include "core/guest_process.h"
 #include "launcher/seccomp_profiles.h"
+
+#define STALE_S 60 /* no runtime takes that long to put a process into the group it made */
 
 static void oci_probe(struct cell_probe *p)
 {
@@ -79,10 +84,29 @@ static int check_spec(const struct cell_spec *spec, struct cell_error *err)
 			"runtime: a guest in runsc cannot take its stream over a socket of the "
 			"host");
 		return cell_error_hint(err, r,
-			"use it by an engine: --backend docker --runtime runsc, with "
-			"CELL_ENGINE_REACH=far");
+			"use it by an engine: --backend docker --runtime runsc");
 	}
 	return 0;
+}
+
+/* A runtime removes a container's cgroups when it is told to, and a cell whose record was lost is never told of. What is empty, and
+ * was made long ago, is nobody's: a group that still has processes cannot be removed. */
+static void sweep_groups(void)
+{
+	static const char *const patterns[] = {
+		"/sys/fs/cgroup/" OCI_GROUP "*", "/sys/fs/cgroup/*/" OCI_GROUP "*"};
+	struct stat st;
+
+	for (size_t k = 0; k < 2; k++) {
+		glob_t found = {0};
+
+		if (glob(patterns[k], GLOB_NOSORT, NULL, &found) == 0)
+			for (size_t i = 0; i < found.gl_pathc; i++)
+				if (stat(found.gl_pathv[i], &st) == 0 &&
+					st.st_mtime + STALE_S < time(NULL))
+					(void)rmdir(found.gl_pathv[i]);
+		globfree(&found);
+	}
 }
 
 static int oci_destroy(struct cell *c, struct cell_error *err)
@@ -99,6 +123,7 @@ static int oci_destroy(struct cell *c, struct cell_error *err)
 	if (r < 0 && !strstr(said, "does not exist") && !strstr(said, "No such file"))
 		return r;
 	guest_door_remove(c);
+	sweep_groups();
 	return cell_guest_stop(c, err); /* dead with its container: forget it */
 }
 

@@ -18,7 +18,8 @@
 #define OCI_GUEST_DIR "/.cell"
 #define OCI_WORKSPACE "/workspace"
 #define OCI_HOME      "/home/cell"
-#define OCI_UID	      65532u /* of a cell that has no files of the host and names no user */
+#define OCI_GROUP     "cell-oci-" /* how its cgroups' names begin */
+#define OCI_UID	      65532u	  /* of a cell that has no files of the host and names no user */
 
 /* ---- runtime.c ---- */
 
