@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "core/guest_door.h"
 #include "core/guest_process.h"
+#include "core/remove_tree.h"
 #include "launcher/seccomp_profiles.h"
 
 #define STALE_S 60 /* no runtime takes that long to put a process into the group it made */
@@ -89,42 +90,81 @@ static int check_spec(const struct cell_spec *spec, struct cell_error *err)
 	return 0;
 }
 
-/* A runtime removes a container's cgroups when it is told to, and a cell whose record was lost is never told of. What is empty, and
- * was made long ago, is nobody's: a group that still has processes cannot be removed. */
-static void sweep_groups(void)
+typedef bool (*group_fn)(const char *path);
+
+/* Calls fn for each cgroup of ours whose name ends so; false when one said so. */
+static bool each_group(const char *ending, group_fn fn)
 {
-	static const char *const patterns[] = {
-		"/sys/fs/cgroup/" OCI_GROUP "*", "/sys/fs/cgroup/*/" OCI_GROUP "*"};
-	struct stat st;
+	static const char *const places[] = {"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"};
+	bool is_fine = true;
 
 	for (size_t k = 0; k < 2; k++) {
+		char pattern[300];
 		glob_t found = {0};
 
-		if (glob(patterns[k], GLOB_NOSORT, NULL, &found) == 0)
+		(void)snprintf(pattern, sizeof pattern, "%s" OCI_GROUP "%s", places[k], ending);
+		if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
 			for (size_t i = 0; i < found.gl_pathc; i++)
-				if (stat(found.gl_pathv[i], &st) == 0 &&
-					st.st_mtime + STALE_S < time(NULL))
-					(void)rmdir(found.gl_pathv[i]);
+				is_fine &= fn(found.gl_pathv[i]);
 		globfree(&found);
 	}
+	return is_fine;
+}
+
+static bool remove_group(const char *path)
+{
+	return rmdir(path) == 0 || errno == ENOENT;
+}
+
+/* A cell whose record was lost is never told of. What is empty, and was made long ago, is nobody's: a group that still has
+ * processes cannot be removed. */
+static bool sweep_group(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && st.st_mtime + STALE_S < time(NULL))
+		(void)rmdir(path);
+	return true;
+}
+
+/* The guest is dead, and with the first process of its namespace all others. What the runtime would do now takes another
+ * start of its program; it is only this. False: let it. */
+static bool remove_remains(struct cell *c, const char *id)
+{
+	const struct timespec pause = {.tv_nsec = 2 * 1000000};
+	bool is_done = each_group(id, remove_group);
+
+	for (int i = 0; !is_done && i < 250; i++) {
+		(void)nanosleep(&pause, NULL);
+		is_done = each_group(id, remove_group);
+	}
+	return is_done && cell_remove_tree(cell_directory_fd(c), "oci", NULL) == 0;
 }
 
 static int oci_destroy(struct cell *c, struct cell_error *err)
 {
 	const char *id = cell_note(c, "container"), *program = cell_note(c, "runtime");
+	bool has_guest = cell_note_int(c, "guest_pid", 0) > 0;
 	char said[200];
 
 	if (!id || !program)
 		return 0;
-	const char *args[] = {"delete", "--force", id, NULL};
-	struct oci_call call = {
-		.program = program, .directory = cell_directory(c), .args = args, .pass_fd = -1};
-	int r = oci_runtime_call(&call, said, sizeof said, err);
-	if (r < 0 && !strstr(said, "does not exist") && !strstr(said, "No such file"))
-		return r;
 	guest_door_remove(c);
-	sweep_groups();
-	return cell_guest_stop(c, err); /* dead with its container: forget it */
+	int r = has_guest ? cell_guest_stop(c, err) : 0;
+	if (r < 0)
+		return r;
+	if (!has_guest || !remove_remains(c, id)) {
+		const char *args[] = {"delete", "--force", id, NULL};
+		struct oci_call call = {.program = program,
+			.directory = cell_directory(c),
+			.args = args,
+			.pass_fd = -1};
+		r = oci_runtime_call(&call, said, sizeof said, err);
+		if (r < 0 && !strstr(said, "does not exist") && !strstr(said, "No such file"))
+			return r;
+	}
+	(void)each_group("*", sweep_group);
+	return 0;
 }
 
 static int note(struct cell *c, const char *id, const char *program, struct cell_error *err)
