@@ -276,4 +276,31 @@ class Podman(Engine):
             "system", "service", "--time", "0", f"unix://{self.socket}"]
 
 
+class Oci:
+    """No engine: a runtime. A cell whose record a test broke leaves empty cgroups, which the next one sweeps a minute later; here
+    nobody waits for that."""
+
+    env = {}
+
+    def __init__(self):
+        need("runc")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pattern in ("cell-oci-*", "*/cell-oci-*"):
+            for group in Path("/sys/fs/cgroup").glob(pattern):
+                try:
+                    group.rmdir()
+                except OSError:
+                    pass  # somebody's
+
+    def load_image(self):
+        pass
+
+    def containers(self):
+        return []
+
+
 KINDS = {"docker": Docker, "podman": Podman}
