@@ -50,7 +50,9 @@ def root_archive():
         for name in ("bin", "etc", "root", "usr", "usr/bin", "var", "dev", "proc", "sys", "home"):
             directory(name)
         directory("tmp", 0o1777)
-        directory("outside", 0o1777)  # what tests of paths make beside the workspace, where / is not theirs
+        # what tests of paths make beside the workspace, where / is not theirs
+        for name in ("outside", "workspace-not-it"):
+            directory(name, 0o1777)
         tar.add(busybox, "bin/busybox")
         for name in PROGRAMS:
             entry = tarfile.TarInfo(f"bin/{name}")
