@@ -7,11 +7,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
@@ -88,6 +91,41 @@ int engine_far_put(struct engine *e, const char *container, const char *user, co
 }
 
 /* --- carrying bytes --- */
+
+#define LAST_MS 500
+
+/* Carriers end by themselves when their stream does; a process that ends waits a moment for those that are at it, so that what
+ * TLS keeps for each thread is released. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	unsigned n;
+	bool is_watched;
+} carriers = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+static void await_carriers(void)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LAST_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	(void)pthread_mutex_lock(&carriers.lock);
+	while (carriers.n && pthread_cond_timedwait(&carriers.ended, &carriers.lock, &until) == 0)
+		;
+	(void)pthread_mutex_unlock(&carriers.lock);
+}
+
+static void count_carrier(int change)
+{
+	(void)pthread_mutex_lock(&carriers.lock);
+	if (!carriers.is_watched)
+		carriers.is_watched = atexit(await_carriers) == 0;
+	carriers.n += (unsigned)change;
+	(void)pthread_cond_broadcast(&carriers.ended);
+	(void)pthread_mutex_unlock(&carriers.lock);
+}
 
 struct carrier {
 	struct net_stream remote;
@@ -195,6 +233,8 @@ static void *carry(void *arg)
 			break;
 	}
 	carrier_free(k);
+	OPENSSL_thread_stop();
+	count_carrier(-1);
 	return NULL;
 }
 
@@ -215,8 +255,10 @@ static int start_carrier(struct net_stream *remote, struct buf *rest)
 	k->in = *rest;
 	k->in.max = 4 * CHUNK;
 	*rest = (struct buf){0};
+	count_carrier(1);
 	int r = -pthread_create(&thread, NULL, carry, k);
 	if (r < 0) {
+		count_carrier(-1);
 		k->remote.fd = -1;
 		k->remote.ssl = NULL; /* the caller's still */
 		close(k->local);
