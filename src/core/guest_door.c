@@ -34,6 +34,7 @@ void guest_door_remove(struct cell *c)
 		return;
 	(void)unlinkat(dir, "sock", 0);
 	(void)unlinkat(dir, "guest", 0);
+	(void)unlinkat(dir, "filter", 0);
 	(void)unlinkat(cell_directory_fd(c), DOOR, AT_REMOVEDIR);
 }
 
@@ -60,6 +61,16 @@ static int put_guest(struct cell *c, int dir, struct cell_error *err)
 	return 0;
 }
 
+static int put_filter(int dir, const struct sock_fprog *program, struct cell_error *err)
+{
+	size_t size = program->len * sizeof *program->filter;
+	auto_fd int fd = openat(dir, "filter", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+
+	if (fd < 0 || write(fd, program->filter, size) != (ssize_t)size || fchmod(fd, 0444) < 0)
+		return cell_fail_errno(err, errno, "write the syscall filter");
+	return 0;
+}
+
 /* By our own fd: the path may be longer than a socket's address. */
 static int listen_in(int dir, struct cell_error *err)
 {
@@ -74,7 +85,8 @@ static int listen_in(int dir, struct cell_error *err)
 	return steal_fd(fd);
 }
 
-int guest_door_open(struct cell *c, struct guest_door *ret, struct cell_error *err)
+int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct guest_door *ret,
+	struct cell_error *err)
 {
 	auto_door struct guest_door d = GUEST_DOOR_INIT;
 
@@ -88,6 +100,8 @@ int guest_door_open(struct cell *c, struct guest_door *ret, struct cell_error *e
 		return cell_fail_errno(err, ENOMEM, "make a directory for the guest");
 	}
 	int r = put_guest(c, dir, err);
+	if (r == 0)
+		r = put_filter(dir, filter, err);
 	if (r == 0)
 		r = d.listen_fd = listen_in(dir, err);
 	if (r < 0)

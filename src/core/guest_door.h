@@ -5,12 +5,13 @@
  *
  * The door is that directory: the guest's program and a socket. The guest, started there as
  *
- *	<door>/guest --call <door>/sock --workspace DIR ...
+ *	<door>/guest --filter <door>/filter --call <door>/sock --workspace DIR ...
  *
  * comes to the socket once and is given its end of the stream. From then on it is a guest like any other of this
  * machine (guest_process.h): no byte goes through who started it.
  */
 #pragma once
+#include <linux/filter.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -26,8 +27,9 @@ struct guest_door {
 		.listen_fd = -1 \
 	}
 
-/* In the cell's directory; mount it read-only. Who may come in is who sees the directory: the cell's own is 0700. */
-int guest_door_open(struct cell *c, struct guest_door *ret, struct cell_error *err);
+/* In the cell's directory; mount it read-only. filter: what the guest is to take upon itself. Who may come in is who sees the directory: the cell's own is 0700. */
+int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct guest_door *ret,
+	struct cell_error *err);
 void guest_door_done(struct guest_door *d);
 #define auto_door __attribute__((cleanup(guest_door_done)))
 /* After the guest has come, or will not: nothing is left of it on the host. */

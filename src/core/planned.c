@@ -39,8 +39,6 @@ const struct cell_backend_planned cell_backends_planned[] = {
 		"caller's. The "
 		"nearest is subprocess: a process of its own, no wall"},
 	{"containerd", "a container by containerd, without Docker", CONTAINER, 2},
-	{"oci", "a bundle run by runc, crun, runsc (gVisor) or kata",
-		CONTAINER | CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(OWN_KERNEL), 2},
 	{"firecracker", "a Firecracker microVM", VM, 3},
 	{"qemu", "a QEMU virtual machine, with KVM or emulated", VM | CAP(GPU), 3},
 	{"cloud-hypervisor", "a Cloud Hypervisor virtual machine", VM, 3},

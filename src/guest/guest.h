@@ -242,6 +242,8 @@ int guest_listen(const char *path);
 int guest_first_client(const char *path);
 /* Between stdin, stdout and a guest that listens, until that one ends: an exit status. */
 int guest_relay(const char *path);
+/* filter.c: take the syscall filter in this file upon us; 0 or negative errno. */
+int guest_filter(const char *path);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */
 void guest_shutdown(struct stream *s);
 void guest_forget(const struct stream *s); /* it is gone: no END for it */

@@ -38,7 +38,9 @@ static const char usage[] =
 	"DIR]\n"
 	"                  [--home DIR] [--tmp DIR] [--rlimit NAME=VALUE]...\n"
 	"                  [--oom-eventfd N | --oom-events-fd N | --oom-cgroup DIR] [--warm LANGUAGES]\n"
-	"       cell-guest (--call SOCKET | --listen SOCKET | --listen-once SOCKET) ...\n"
+	"       cell-guest (--call SOCKET | --listen SOCKET | --listen-once SOCKET) [--filter "
+	"FILE] "
+	"...\n"
 	"       cell-guest --relay SOCKET\n"
 	"The program inside a cell. It is started by Cell, not by hand.\n";
 
@@ -200,6 +202,10 @@ static void parse(int argc, char **argv, int *fd, int *listen_fd, int *wait_fd)
 			warm = value;
 		else if (strcmp(name, "--oom-cgroup") == 0)
 			oom_events_fd = open_oom_events(value);
+		else if (strcmp(name, "--hold-fd") == 0)
+			(void)parse_fd(value); /* kept open, for nobody else to take */
+		else if (strcmp(name, "--filter") == 0)
+			(void)reached(guest_filter(value), "syscall filter", value);
 		else if (strcmp(name, "--rlimit") == 0)
 			add_rlimit(value);
 		else

@@ -35,6 +35,7 @@ struct outcome {
 static struct suite_test *tests;
 static size_t n_tests;
 static const char *filter, *only_group, *left_out_group;
+static const char *left_out_backend;
 static const char *label;	/* what this run's back end is called, NULL: by its name */
 static uid_t owner = (uid_t)-1; /* of the workspaces; -1: us */
 
@@ -463,6 +464,10 @@ static size_t choose(struct suite *suites, const char *const *names, size_t n_na
 	found = cell_backends_probe(infos, MAX_BACKENDS);
 	for (size_t i = 0; i < found; i++) {
 		suites[n].backend = infos[i].name;
+		if (left_out_backend && !strcmp(left_out_backend, infos[i].name)) {
+			printf("# %s: left out: asked for with --except\n", infos[i].name);
+			continue;
+		}
 		n += add_backend(&suites[n], &infos[i]);
 	}
 	return n;
@@ -504,7 +509,7 @@ static void usage(FILE *f)
 {
 	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list]\n"
 		   "                   [--group NAME] [--without NAME] [--label TEXT]\n"
-		   "                   [--user] [--owner UID] [PART OF A NAME]\n"
+		   "                   [--user] [--owner UID] [--except BACKEND] [PART OF A NAME]\n"
 		   "--user: as an ordinary user. --owner: whose workspaces are, for root.\n"
 		   "Without --backend: every back end that is usable here and runs commands.\n"
 		   "A group is a file: --group big is what is in big_test.c.\n"
@@ -517,7 +522,8 @@ int main(int argc, char **argv)
 		{"group", required_argument, NULL, 'g'}, {"without", required_argument, NULL, 'w'},
 		{"jobs", required_argument, NULL, 'j'}, {"list", no_argument, NULL, 'l'},
 		{"label", required_argument, NULL, 'L'}, {"user", no_argument, NULL, 'u'},
-		{"owner", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"owner", required_argument, NULL, 'o'}, {"except", required_argument, NULL, 'x'},
+		{"help", no_argument, NULL, 'h'}, {0}};
 	static struct suite suites[MAX_BACKENDS];
 	const char *names[MAX_BACKENDS];
 	size_t n_names = 0, n, jobs = 3;
@@ -535,6 +541,8 @@ int main(int argc, char **argv)
 			left_out_group = optarg;
 		else if (o == 'l')
 			is_list = true;
+		else if (o == 'x')
+			left_out_backend = optarg;
 		else if (o == 'L')
 			label = optarg;
 		else if (o == 'u')

@@ -157,7 +157,8 @@ TEST(a_record_of_another_build_can_be_listed_and_removed)
 	scratch_make();
 	make_named("x");
 	scratch_write(scratch_path("state/cells/x/cell.json"),
-		"{\"version\": 1, \"name\": \"x\", \"backend\": \"kubernetes\", \"state\": \"ready\"}");
+		"{\"version\": 1, \"name\": \"x\", \"backend\": \"kubernetes\", \"state\": "
+		"\"ready\"}");
 	ASSERT_EQ(cells_listed(), 1);
 	ASSERT(cell_reopen("x", &c, &err) < 0);
 	ASSERT_OK(cell_remove("x", &err));

@@ -35,7 +35,7 @@ TEST(no_name_is_used_twice)
 
 TEST(every_backend_of_the_mission_is_known)
 {
-	static const char *const names[] = {"local", "subprocess", "chroot", "jail", "docker",
+	static const char *const names[] = {"local", "subprocess", "chroot", "jail", "kubernetes",
 		"podman", "containerd", "oci", "firecracker", "qemu", "cloud-hypervisor", "wasm",
 		"browser", "ssh", "kubernetes", "nomad", "swarm", "lambda", "ecs_fargate",
 		"eks_fargate", "hybrid_aws", "cloud_run", "azure", "codespaces", "cell", "modal"};
@@ -81,10 +81,10 @@ TEST(a_planned_backend_is_not_supported_rather_than_unknown)
 	const struct cell_backend *chain[CELL_CHAIN_MAX];
 	struct cell_error err = {0};
 
-	ASSERT_ERR(cell_backend_chain("docker", chain, &err), -EOPNOTSUPP);
+	ASSERT_ERR(cell_backend_chain("kubernetes", chain, &err), -EOPNOTSUPP);
 	ASSERT_EQ(err.code, CELL_ENOTSUP);
 	ASSERT_HAS(err.msg, "not available in this build");
-	ASSERT_ERR(cell_backend_chain("trace:docker", chain, &err), -EOPNOTSUPP);
+	ASSERT_ERR(cell_backend_chain("trace:kubernetes", chain, &err), -EOPNOTSUPP);
 }
 
 TEST(malformed_chains_are_refused)

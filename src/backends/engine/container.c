@@ -16,6 +16,7 @@
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "launcher/seccomp_profiles.h"
 
 #define SCRATCH_BYTES (UINT64_C(1) << 30) /* of each file system in memory, when nothing is said */
 
@@ -242,6 +243,13 @@ static int add_limits(const struct engine_plan *p, json_t *host, struct cell_err
 
 /* --- walls --- */
 
+const struct sock_fprog *engine_filter(const char *seccomp)
+{
+	const struct sock_fprog *program = seccomp_profile(seccomp ? seccomp : "default");
+
+	return program ? program : seccomp_profile("floor");
+}
+
 static int read_profile(const char *path, char **ret, struct cell_error *err)
 {
 	json_error_t why;
@@ -300,13 +308,8 @@ static int add_walls(const struct engine_plan *p, json_t *host, struct cell_erro
 				"gpu"));
 	if (r != 0)
 		return no_memory(err);
-	if (profile && (!strcmp(profile, "strict") || !strcmp(profile, "debug"))) {
-		r = cell_fail(err, CELL_ENOTSUP, 0, "seccomp: the profile '%s' is the jail's own",
-			profile);
-		return cell_error_hint(err, r,
-			"leave it out for the engine's default, or give a JSON file");
-	}
-	if (profile && strcmp(profile, "default") != 0) {
+	/* the built-in ones are the guest's to load, behind the engine's default */
+	if (profile && !seccomp_profile(profile)) {
 		auto_free char *json = NULL;
 		auto_free char *option = NULL;
 
@@ -336,9 +339,10 @@ static json_t *guest_command(const struct engine_plan *p)
 			  : cell_is_ephemeral(p->c) ? "--listen-once"
 						    : "--listen";
 
-	return json_pack("[s,s,s,s,s,s,s,s,s,s,s]", ENGINE_GUEST, how,
-		p->door ? ENGINE_GUEST_DIR "/sock" : ENGINE_SOCKET, "--workspace", ENGINE_WORKSPACE,
-		"--home", ENGINE_HOME, "--tmp", "/tmp", "--oom-cgroup", "/sys/fs/cgroup");
+	return json_pack("[s,s,s,s,s,s,s,s,s,s,s,s,s]", ENGINE_GUEST, "--filter", ENGINE_FILTER,
+		how, p->door ? ENGINE_GUEST_DIR "/sock" : ENGINE_SOCKET, "--workspace",
+		ENGINE_WORKSPACE, "--home", ENGINE_HOME, "--tmp", "/tmp", "--oom-cgroup",
+		"/sys/fs/cgroup");
 }
 
 /* A far guest gets with its command what a near one is given with its lease. */

@@ -13,6 +13,7 @@
  */
 #pragma once
 #include <jansson.h>
+#include <linux/filter.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -20,6 +21,7 @@
 
 #define ENGINE_GUEST_DIR "/.cell"
 #define ENGINE_GUEST	 ENGINE_GUEST_DIR "/guest"
+#define ENGINE_FILTER	 ENGINE_GUEST_DIR "/filter"
 #define ENGINE_SOCKET	 ENGINE_GUEST_DIR "/run/sock" /* of a far guest */
 #define ENGINE_WORKSPACE "/workspace"
 #define ENGINE_HOME	 "/home/cell"
@@ -119,10 +121,14 @@ int engine_container(const struct engine_plan *p, json_t **ret, struct cell_erro
 /* Who the guest is in the container: "uid:gid" or a name of the image's. */
 int engine_user(const struct engine_plan *p, char ret[128], struct cell_error *err);
 
+/* What a guest is to take upon itself: a built-in profile's program, or with a filter of the user's own, which the engine
+ * loads, what holds in any case. */
+const struct sock_fprog *engine_filter(const char *seccomp);
+
 /* ---- far.c ---- */
 
 /* Put the guest into a container that is made and not yet started. */
-int engine_far_put(struct engine *e, const char *container, const char *user,
+int engine_far_put(struct engine *e, const char *container, const char *user, const char *seccomp,
 	struct cell_error *err);
 /* A stream to it through the engine. */
 int engine_far_open(struct engine *e, const char *container, struct cell_error *err);

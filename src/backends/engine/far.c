@@ -7,11 +7,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
@@ -32,7 +35,7 @@ static int append(const void *p, size_t n, void *user)
 	return buf_add(user, p, n);
 }
 
-static int make_archive(const char *user, struct buf *ret)
+static int make_archive(const char *user, const struct sock_fprog *program, struct buf *ret)
 {
 	struct tar_writer w = {.fn = append, .user = ret};
 	size_t size = (size_t)(cell_guest_blob_end - cell_guest_blob);
@@ -41,6 +44,11 @@ static int make_archive(const char *user, struct buf *ret)
 	bool is_known = sscanf(user, "%u:%u", &uid, &gid) >= 1;
 	struct tar_entry guest = {
 		.type = TAR_FILE, .name = "guest", .link = "", .size = size, .mode = 0555};
+	struct tar_entry filter = {.type = TAR_FILE,
+		.name = "filter",
+		.link = "",
+		.size = program->len * sizeof *program->filter,
+		.mode = 0444};
 	struct tar_entry run = {.type = TAR_DIRECTORY,
 		.name = "run",
 		.link = "",
@@ -52,18 +60,22 @@ static int make_archive(const char *user, struct buf *ret)
 	if (r == 0)
 		r = tar_write_data(&w, cell_guest_blob, size);
 	if (r == 0)
+		r = tar_write_entry(&w, &filter);
+	if (r == 0)
+		r = tar_write_data(&w, program->filter, filter.size);
+	if (r == 0)
 		r = tar_write_entry(&w, &run);
 	return r == 0 ? tar_write_end(&w) : r;
 }
 
-int engine_far_put(struct engine *e, const char *container, const char *user,
+int engine_far_put(struct engine *e, const char *container, const char *user, const char *seccomp,
 	struct cell_error *err)
 {
 	auto_buf struct buf archive = BUF_INIT(ARCHIVE_MAX);
 	auto_buf struct buf text = {0};
 	char path[300];
 
-	if (make_archive(user, &archive) < 0)
+	if (make_archive(user, engine_filter(seccomp), &archive) < 0)
 		return cell_fail_errno(err, ENOMEM, "pack the guest");
 	(void)snprintf(path, sizeof path, "/containers/%s/archive?path=" ENGINE_GUEST_DIR,
 		container);
@@ -79,6 +91,41 @@ int engine_far_put(struct engine *e, const char *container, const char *user,
 }
 
 /* --- carrying bytes --- */
+
+#define LAST_MS 500
+
+/* Carriers end by themselves when their stream does; a process that ends waits a moment for those that are at it, so that what
+ * TLS keeps for each thread is released. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	unsigned n;
+	bool is_watched;
+} carriers = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+static void await_carriers(void)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LAST_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	(void)pthread_mutex_lock(&carriers.lock);
+	while (carriers.n && pthread_cond_timedwait(&carriers.ended, &carriers.lock, &until) == 0)
+		;
+	(void)pthread_mutex_unlock(&carriers.lock);
+}
+
+static void count_carrier(int change)
+{
+	(void)pthread_mutex_lock(&carriers.lock);
+	if (!carriers.is_watched)
+		carriers.is_watched = atexit(await_carriers) == 0;
+	carriers.n += (unsigned)change;
+	(void)pthread_cond_broadcast(&carriers.ended);
+	(void)pthread_mutex_unlock(&carriers.lock);
+}
 
 struct carrier {
 	struct net_stream remote;
@@ -186,6 +233,8 @@ static void *carry(void *arg)
 			break;
 	}
 	carrier_free(k);
+	OPENSSL_thread_stop();
+	count_carrier(-1);
 	return NULL;
 }
 
@@ -206,8 +255,10 @@ static int start_carrier(struct net_stream *remote, struct buf *rest)
 	k->in = *rest;
 	k->in.max = 4 * CHUNK;
 	*rest = (struct buf){0};
+	count_carrier(1);
 	int r = -pthread_create(&thread, NULL, carry, k);
 	if (r < 0) {
+		count_carrier(-1);
 		k->remote.fd = -1;
 		k->remote.ssl = NULL; /* the caller's still */
 		close(k->local);

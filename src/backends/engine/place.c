@@ -59,7 +59,7 @@ void engine_probe(const struct engine_kind *kind, struct cell_probe *p)
 
 /* --- create --- */
 
-static int note_engine(struct cell *c, const struct engine *e, const char *container,
+static int note_engine(struct cell *c, const struct engine *e, const char *container, bool is_far,
 	struct cell_error *err)
 {
 	int r = cell_note_set(c, "engine", e->address.url, err);
@@ -69,10 +69,17 @@ static int note_engine(struct cell *c, const struct engine *e, const char *conta
 	if (r == 0)
 		r = cell_note_set_int(c, "engine_insecure", e->address.is_insecure, err);
 	if (r == 0)
-		r = cell_note_set_int(c, "engine_is_far", !e->info.is_near, err);
+		r = cell_note_set_int(c, "engine_is_far", is_far, err);
 	if (r == 0)
 		r = cell_note_set(c, "container", container, err);
 	return r == 0 ? cell_note_save(c, err) : r;
+}
+
+/* A runtime with a kernel of its own (runsc, kata) shares no sockets with this machine, wherever the engine is. */
+static bool is_far(const struct engine *e, const struct cell_spec *spec)
+{
+	return !e->info.is_near ||
+	       (spec->runtime && strcmp(spec->runtime, "runc") && strcmp(spec->runtime, "crun"));
 }
 
 /* What runs, to the bit, for whoever wants to run it again; and what the image gives its commands. */
@@ -219,7 +226,7 @@ static int create_near(struct engine_plan *plan, struct engine *e, const char *n
 	struct cell_error *err)
 {
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	int r = guest_door_open(plan->c, &door, err);
+	int r = guest_door_open(plan->c, engine_filter(plan->spec->seccomp), &door, err);
 
 	plan->door = door.path;
 	if (r == 0)
@@ -240,7 +247,7 @@ static int create_far(struct engine_plan *plan, struct engine *e, const char *na
 	if (r == 0)
 		r = make_container(plan, e, name, err);
 	if (r == 0)
-		r = engine_far_put(e, name, user, err);
+		r = engine_far_put(e, name, user, plan->spec->seccomp, err);
 	return r == 0 ? start_container(e, name, err) : r;
 }
 
@@ -261,11 +268,11 @@ int engine_create(const struct engine_kind *kind, struct cell *c, const struct c
 	if (r == 0)
 		r = container_name(c, name, err);
 	if (r == 0)
-		r = note_engine(c, e, name, err);
+		r = note_engine(c, e, name, is_far(e, spec), err);
 	struct engine_plan plan = {.c = c, .spec = spec, .engine = e, .image = image};
 	if (r == 0)
-		r = e->info.is_near ? create_near(&plan, e, name, err)
-				    : create_far(&plan, e, name, err);
+		r = is_far(e, spec) ? create_far(&plan, e, name, err)
+				    : create_near(&plan, e, name, err);
 	json_decref(image);
 	guest_door_remove(c);
 	if (r < 0 && cell_note(c, "container"))
@@ -373,9 +380,8 @@ int engine_walls(const struct engine_kind *kind, cell_wall_fn fn, void *user)
 		{.name = "privileges", .how = "no capability, no_new_privs"},
 		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
 		{.name = "syscalls",
-			.how = has_seccomp ? "seccomp: the engine's default profile" : "none",
-			.fix = has_seccomp ? NULL : "use an engine and a kernel with seccomp",
-			.is_weak = !has_seccomp},
+			.how = has_seccomp ? "seccomp: Cell's profile, and the engine's default"
+					   : "seccomp: Cell's profile; the engine has none"},
 		{.name = "network",
 			.how = "none, unless asked for; open: the engine's default "
 			       "network, which reaches private addresses too"},
