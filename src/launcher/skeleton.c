@@ -26,7 +26,9 @@ const char *const skeleton_etc_bound[] = {
 	"fonts", NULL};
 
 static const char *const copied[] = {"ld.so.cache", "localtime", "timezone", "services",
-	"protocols", "mime.types", "ssl/openssl.cnf", "debian_version", NULL};
+	"protocols", "mime.types", "ssl/openssl.cnf", "debian_version",
+	"matplotlibrc", /* Debian's matplotlib has a link to it, and does not start without */
+	NULL};
 
 static const struct {
 	const char *name, *text;
