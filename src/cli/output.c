@@ -112,7 +112,9 @@ int cli_flush(const struct cli *cli)
 
 int cli_print_json(const struct cli *cli, json_t *value)
 {
-	int r = json_dumpf(value, stdout, isatty(STDOUT_FILENO) ? JSON_INDENT(2) : 0);
+	int r = json_dumpf(value, stdout,
+		isatty(STDOUT_FILENO) ? JSON_REAL_PRECISION(15) | JSON_INDENT(2)
+				      : JSON_REAL_PRECISION(15));
 
 	json_decref(value);
 	if (r == 0)

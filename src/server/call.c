@@ -136,7 +136,8 @@ void call_done(struct call *c, int status, const struct cell_error *err)
 
 void call_json(struct call *c, int status, json_t *json)
 {
-	auto_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	auto_free char *text =
+		json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	json_decref(json);
@@ -163,7 +164,7 @@ void call_fail(struct call *c, const struct cell_error *err)
 {
 	int status = call_status_of(err->code);
 	json_t *o = call_error_json(err, http_request_id(c->x));
-	auto_free char *text = json_dumps(o, JSON_COMPACT);
+	auto_free char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
 	json_decref(o);
 	if (status == 500 || status == 502)

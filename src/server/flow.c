@@ -206,7 +206,7 @@ static int send_event(struct flow *f, const struct spool_event *ev)
 	}
 	const char *type;
 	json_t *o = flow_event_json(f->r.exec, ev, &type);
-	auto_free char *text = json_dumps(o, JSON_COMPACT);
+	auto_free char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(o);
 	return text ? send_text(f, type, text, strlen(text)) : -ENOMEM;
 }
@@ -244,7 +244,7 @@ static void pump_run(struct flow *f)
 			return;
 		f->next = item.next;
 		json_t *o = run_item_json(e, &item, &type);
-		auto_free char *text = json_dumps(o, JSON_COMPACT);
+		auto_free char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 		json_decref(o);
 		int r = text ? send_text(f, type, text, strlen(text)) : -ENOMEM;
 		if (r < 0 || item.news == RUN_END) {
@@ -368,7 +368,7 @@ void flow_stream(struct call *c, struct exec *e, enum flow_format format, uint64
 	if (is_text) {
 		json_t *o = exec_json(e);
 		(void)json_object_set_new(o, "type", json_string("started"));
-		auto_free char *text = json_dumps(o, JSON_COMPACT);
+		auto_free char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 		json_decref(o);
 		if (text)
 			(void)send_text(f, "started", text, strlen(text));

@@ -39,7 +39,7 @@ struct socket {
 
 static void send_json(struct socket *s, json_t *o)
 {
-	auto_free char *text = json_dumps(o, JSON_COMPACT);
+	auto_free char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
 	json_decref(o);
 	if (text)
@@ -83,7 +83,7 @@ static void pump_run(struct socket *s)
 		if (item.news == RUN_NOTHING)
 			return;
 		json_t *o = run_item_json(e, &item, &type);
-		auto_free char *text = json_dumps(o, JSON_COMPACT);
+		auto_free char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 		json_decref(o);
 		int r = text ? ws_send(s->ws, WS_TEXT, text, strlen(text)) : -ENOMEM;
 		if (r < 0)

@@ -505,6 +505,28 @@ static void raise_limits(void)
 	}
 }
 
+/* Cells of the kind that most sessions get, made before anybody asks. Sessions work without them, only not as soon. */
+static void fill_shelf(struct server *srv)
+{
+	uint64_t n = setting_number(srv->cfg, "server.shelf", 0);
+	const struct cell_spec *spec = NULL;
+	struct cell_config *cfg = NULL;
+	struct cell_error err = {0};
+	json_t *asked = n ? json_object() : NULL;
+
+	if (!asked)
+		return;
+	int r = session_spec(srv, asked, "shelf", true, &cfg, &err);
+	if (r == 0)
+		r = cell_config_spec(cfg, &spec, &err);
+	if (r == 0)
+		r = cell_shelf_fill(spec, (unsigned)n, &err);
+	if (r < 0)
+		log_event(LOG_WARN, "shelf", "error", err.msg, "hint", err.hint, NULL);
+	cell_config_free(cfg);
+	json_decref(asked);
+}
+
 static int start(struct running *run, const struct serve_options *o, struct cell_error *err)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -535,6 +557,8 @@ static int start(struct running *run, const struct serve_options *o, struct cell
 		r = net_signal_new(srv->loop, signals[i], on_signal, run, &run->signals[i], err);
 	if (r == 0)
 		r = session_recover(srv, err);
+	if (r == 0)
+		fill_shelf(srv);
 	if (r == 0)
 		r = start_listening(run, o, err);
 	if (r == 0)

@@ -77,6 +77,27 @@ static int check_lifecycle(json_t *asked, struct cell_error *err)
 	return cell_error_hint(err, r, "persistent, workspace, session, ephemeral or scheduled");
 }
 
+/* What waits on the shelf is what a session gets that says nothing of interpreters. */
+static void add_kernels(const struct server *srv, json_t *asked)
+{
+	static const char *const keys[] = {"warm", "preload"};
+	json_t *o = json_object_get(asked, "kernels") ? NULL : json_object();
+
+	for (size_t i = 0; o && i < sizeof keys / sizeof *keys; i++) {
+		char path[32];
+		(void)snprintf(path, sizeof path, "kernels.%s", keys[i]);
+		auto_free const char **words = setting_list(srv->cfg, path);
+		json_t *list = words && *words ? json_array() : NULL;
+		for (const char **w = words; list && *w; w++)
+			(void)json_array_append_new(list, json_string(*w));
+		if (list)
+			(void)json_object_set_new(o, keys[i], list);
+	}
+	if (o && json_object_size(o))
+		(void)json_object_set(asked, "kernels", o);
+	json_decref(o);
+}
+
 int session_spec(struct server *srv, json_t *asked, const char *name, bool is_admin,
 	struct cell_config **ret, struct cell_error *err)
 {
@@ -97,6 +118,7 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 	}
 	for (size_t i = 0; ours[i]; i++)
 		(void)json_object_del(copy, ours[i]);
+	add_kernels(srv, copy);
 	text = json_dumps(copy, JSON_COMPACT);
 	json_decref(copy);
 	if (!text)

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import threading
+import time
 
 import pytest
 from test_openapi import answer_schema, check
@@ -402,3 +403,41 @@ def test_what_is_no_longer_kept_is_a_gap_and_the_rest_is_whole(make_server):
     assert every[-2]["type"] == "result" and every[-1]["type"] == "done"
     lines = "".join(e["data"] for e in every if e["type"] == "stdout").splitlines()
     assert lines[-1] == "39999 " + "x" * 60 and len(lines) < 40000
+
+
+# ---- made ahead ----
+
+
+def interpreters_of(pid):
+    """Pythons among the descendants of a process."""
+    found, below = [], {pid}
+    children = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as f:
+                children.setdefault(int(f.read().rpartition(b")")[2].split()[1]), []).append(int(name))
+        except OSError:
+            continue
+    while below:
+        here = below.pop()
+        below.update(children.get(here, []))
+        try:
+            with open(f"/proc/{here}/comm") as f:
+                found += [here] if f.read().startswith("python3") else []
+        except OSError:
+            continue
+    return found
+
+
+def test_interpreters_wait_on_the_shelf_and_sessions_get_them(make_server):
+    if os.geteuid() != 0:
+        pytest.skip("sees the processes of its cells as root only")
+    server = make_server("kernels: {warm: [python], preload: [colorsys]}\nserver: {shelf: 1}\n")
+    end = time.monotonic() + 60
+    while not interpreters_of(server.process.pid):
+        assert time.monotonic() < end, f"no interpreter waits: {server.log()}"
+        time.sleep(0.05)
+    session = server.client().session()
+    assert run(session, "import sys; 'colorsys' in sys.modules")["value"] == "True"
+    other = server.client().session(kernels={"warm": []})
+    assert run(other, "import sys; 'colorsys' in sys.modules")["value"] == "False"
