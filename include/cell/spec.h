@@ -138,6 +138,9 @@ struct cell_spec {
 	 * those that may ask for input */
 	uint64_t code_timeout_ms;
 	const char *const *languages; /* that code may be in, NULL-terminated; NULL: all */
+	/* database servers that SQL may be given a connection to ("postgresql://host/name"), without user and
+	 * password; "*": any. NULL-terminated; NULL: none */
+	const char *const *databases;
 	struct cell_limits limits;
 	enum cell_resource_model resources;
 	enum cell_scratch scratch;

@@ -28,6 +28,7 @@ struct cell {
 	char *warm;		  /* spec.warm as the guest takes it; NULL: none */
 	uint64_t code_timeout_ms; /* 0: none */
 	char **languages;	  /* NULL: all */
+	char **databases;	  /* servers that SQL may connect to; NULL: none */
 	char **env;		  /* "K=V" composed from policy and spec, NULL-terminated */
 	struct link *link;
 	/* of guest_process.c: the guest this process started */

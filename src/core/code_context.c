@@ -49,6 +49,8 @@ int cell_context_create(struct cell *c, const struct cell_context_opts *opts,
 		r = check_name(opts->name, err);
 	if (r == 0)
 		r = code_check_language(c, opts->language, NULL, err);
+	if (r == 0)
+		r = code_check_database(c, opts->database, err);
 	if (r == 0 && put_options(opts, &b) < 0)
 		r = cell_fail(err, CELL_EINVAL, E2BIG, "make a context: its options are too large");
 	if (r == 0)

@@ -14,3 +14,5 @@ uint64_t code_deadline_ms(const struct cell *c, const struct cell_code_opts *opt
 /* CELL_EDENIED when the spec does not list it. language NULL: the context's own, or python when that is NULL too. */
 int code_check_language(const struct cell *c, const char *language, const char *context,
 	struct cell_error *err);
+/* May SQL connect there? A file of the cell needs no permission. */
+int code_check_database(const struct cell *c, const char *database, struct cell_error *err);

@@ -44,6 +44,7 @@ void cell_handle_free(struct cell *c)
 	cell_closep(&c->guest.pidfd);
 	cell_record_list_free(&c->env);
 	cell_record_list_free(&c->languages);
+	cell_record_list_free(&c->databases);
 	free(c->directory);
 	free(c->cwd);
 	free(c->user);

@@ -71,6 +71,7 @@ struct run {
 	bool is_asking; /* the code waits for a line */
 	bool is_interrupted;
 	bool is_timed_out;
+	bool is_reminded; /* interrupted a second time, halfway through its grace */
 	bool is_restarted; /* the interpreter was begun anew for it, because the one before had died */
 };
 

@@ -97,9 +97,15 @@ static void on_deadline(struct kernel *k)
 			return;
 		}
 		send_interrupt(k);
-		deadline_set(k, r->grace_ms);
+		deadline_set(k, r->grace_ms / 2);
 		if (k->is_blocked)
 			kernel_kick(k);
+		return;
+	}
+	if (!r->is_reminded) { /* a shell drops one that comes just as a command ends, and others have such moments too */
+		r->is_reminded = true;
+		send_interrupt(k);
+		deadline_set(k, r->grace_ms - r->grace_ms / 2);
 		return;
 	}
 	kernel_kill(k, "the code went on after it was interrupted at its deadline, and was killed");

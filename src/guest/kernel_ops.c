@@ -120,6 +120,8 @@ static int read_options(const struct request *rq, struct kernel *k, struct cell_
 		r = kernel_add_option(k, "preload", buf_str(&preload));
 	if (r == 0 && database)
 		r = kernel_add_option(k, "database", database);
+	if (r == 0 && database && strstr(database, "://")) /* the host has looked whether it may */
+		r = kernel_add_option(k, "connect", "1");
 	return r < 0 ? cell_fail(err, CELL_EINVAL, E2BIG, "make a context: too many options") : 0;
 }
 

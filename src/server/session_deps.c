@@ -53,6 +53,7 @@ int session_deps_complete(const struct server *srv, struct cell_config *cfg,
 	const bool has_preinstalled = has.preinstalled && *has.preinstalled;
 	const bool has_links = has.find_links && *has.find_links;
 	const bool has_languages = spec->languages && *spec->languages;
+	const bool has_databases = spec->databases && *spec->databases;
 	const bool has_deadline = spec->code_timeout_ms || spec->timeout_ms;
 	int r = 0;
 
@@ -76,5 +77,7 @@ int session_deps_complete(const struct server *srv, struct cell_config *cfg,
 		r = inherit(srv, cfg, "kernels.languages", err);
 	if (r == 0 && !has_deadline)
 		r = inherit(srv, cfg, "kernels.timeout", err);
+	if (r == 0 && !has_databases)
+		r = inherit(srv, cfg, "kernels.databases", err);
 	return r;
 }

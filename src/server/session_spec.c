@@ -52,6 +52,11 @@ static int check_spec(const struct server *srv, const struct cell_spec *spec,
 		r = check_path(srv, "mount", spec->mounts[i].source, err);
 	if (r == 0)
 		r = session_deps_check(srv, spec, err);
+	if (r == 0 && spec->databases && *spec->databases) {
+		r = cell_fail(err, CELL_EDENIED, 0,
+			"kernels.databases: sessions cannot grant themselves connections");
+		r = cell_error_hint(err, r, "the server's owner sets it, in its cell.yaml");
+	}
 	if (r == 0 && spec->env_from != CELL_ENV_NONE) {
 		r = cell_fail(err, CELL_EDENIED, 0,
 			"env_from: the server's environment is not for sessions");

@@ -197,6 +197,7 @@ static json_t *kernels(const struct cell_spec *spec)
 		(void)json_object_set_new(o, "timeout",
 			json_sprintf("%llums", (unsigned long long)spec->code_timeout_ms));
 	put_nonempty(o, "languages", words(spec->languages));
+	put_nonempty(o, "databases", words(spec->databases));
 	return o;
 }
 
