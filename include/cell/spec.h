@@ -85,6 +85,7 @@ struct cell_mount {
 	const char *source; /* on the host */
 	const char *target; /* in the cell, absolute */
 	bool is_read_only;
+	bool is_ours; /* added by the library, from its own state: leave it false */
 };
 
 /* May code in the cell install packages while it runs? */

@@ -170,8 +170,8 @@ static int add_mount(struct deps_mounts *m, char *source, char *target)
 	}
 	m->owned[m->n_owned++] = source;
 	m->owned[m->n_owned++] = target;
-	m->list[m->n++] =
-		(struct cell_mount){.source = source, .target = target, .is_read_only = true};
+	m->list[m->n++] = (struct cell_mount){
+		.source = source, .target = target, .is_read_only = true, .is_ours = true};
 	return 0;
 }
 
