@@ -136,6 +136,10 @@ def is_held(number):
     return False
 
 
+def is_parked(name):
+    return bool(name) and name.startswith("parked--")
+
+
 class World:
     def __init__(self, directory, seed, config=""):
         self.server = Server(directory, config)
@@ -193,9 +197,15 @@ class World:
             if not owner or owner[0] in ("lost", "failed"):
                 found.append(f"cell {p.name} of {owner}")
         found += [f"spool {p.name}" for p in (self.server.state / "server" / "spool").glob("*") if p.name not in rows]
-        for pid, (_, line) in self.family().items():
+        ours, all_of_them = self.family(), processes()
+        for pid in self.guests - ours.keys():
+            if is_parked(cell_of(all_of_them.get(pid, (0, ""))[1])):
+                found.append(f"process {pid} waits for a launcher that is gone")
+        for pid, (_, line) in ours.items():
             name = cell_of(line)
             owner = name and rows.get(name.split(".")[0])
+            if is_parked(name):  # made ahead, below the server: nobody's yet
+                continue
             if name and (not owner or owner[0] in ("lost", "failed")):
                 found.append(f"process {pid}: {line} of {owner}")
         with open("/proc/mounts", encoding="utf-8", errors="replace") as f:

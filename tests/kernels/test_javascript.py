@@ -419,7 +419,7 @@ def test_complete(d):
 def test_begin(start, tmp_path):
     (tmp_path / "w x").mkdir()
     d = start(begin=f"cwd={str(tmp_path).replace('/', '%2F')}/w%20x\nenv.K=a%3Db\npreload=path,no-such-module")
-    assert d.run("[process.cwd(), process.env.K]").value == f"[ '{tmp_path}/w x', 'a=b' ]"
+    assert d.run("process.cwd() + ' ' + process.env.K").value == f"'{tmp_path}/w x a=b'"
     assert list(d.ready["preload_failed"]) == ["no-such-module"]
 
 
