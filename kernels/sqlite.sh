@@ -103,8 +103,7 @@ tell() {
 		IFS= read -r -u "$from" line || { [[ ! $is_interrupted ]] || return 1; break; }
 		[[ $line != cell:done ]] || break
 	done
-	complaint=$(<"$dir/errors")
-	: >"$dir/errors"
+	[[ ! -s $dir/errors ]] || { complaint=$(<"$dir/errors"); : >"$dir/errors"; }
 	[[ $line == cell:done ]]
 }
 
@@ -277,69 +276,88 @@ make_table() {
 
 # ---- statements ----
 
-# The code $1 as statements and the lines at which they begin. Goes line by line: what is cut up stays short.
+# The code $1 as statements and the lines at which they begin. Goes by pieces of lines: bash copies what it cuts up.
 split() {
 	local -a all
-	local line rest in= text= start=0 n=0
+	local line rest in= text= part= is_begun= start=0 n=0 at size
 	statements=() starts=()
 	mapfile -t all <<<"$1"
 	for line in "${all[@]}"; do
-		n=$((n + 1)) rest=$line
-		while [[ $rest ]]; do
-			if [[ $in == '*' ]]; then
-				if [[ $rest == *'*/'* ]]; then
-					[[ -z $text ]] || text+=${rest%%'*/'*}'*/'
-					rest=${rest#*'*/'} in=
-				else
-					[[ -z $text ]] || text+=$rest
-					rest=
-				fi
-			elif [[ $in ]]; then
-				if [[ $rest == *"$in"* ]]; then
-					text+=${rest%%"$in"*}$in rest=${rest#*"$in"} in=
-				else
-					text+=$rest rest=
-				fi
-			else
-				[[ $rest =~ ^[^\'\"\`\;\[/-]* ]]
-				if [[ $text || ${BASH_REMATCH[0]} == *[![:space:]]* ]]; then
-					[[ $text ]] || start=$n
-					text+=${BASH_REMATCH[0]}
-				fi
-				rest=${rest:${#BASH_REMATCH[0]}}
-				case $rest in
-				'') ;;
-				--*) [[ -z $text ]] || text+=$rest
-					rest= ;;
-				'/*'*) [[ -z $text ]] || text+='/*'
-					rest=${rest:2} in='*' ;;
-				';'*)
-					rest=${rest:1}
-					[[ $text ]] || continue
-					text+=';'
-					if [[ ! $text =~ ^[[:space:]]*create[[:space:]]+(temp|temporary)?[[:space:]]*trigger[[:space:]] ||
-						$text =~ \;[[:space:]]*end[[:space:]]*\;$ ]]; then
-						add
-					fi ;;
-				*)
-					[[ $text ]] || start=$n
-					text+=${rest:0:1}
-					case $rest in
-					[\'\"\`]*) in=${rest:0:1} ;;
-					'['*) in=']' ;;
-					esac
-					rest=${rest:1} ;;
-				esac
-			fi
+		n=$((n + 1)) at=0
+		while ((at < ${#line})); do
+			size=2048
+			rest=${line:at:size}
+			while [[ ${rest: -1} == [-/*] ]] && ((at + size < ${#line})); do # no piece ends inside of -- or */
+				rest+=${line:at + size:1} size=$((size + 1))
+			done
+			at=$((at + size))
+			split_piece
+			text+=$part part=
 		done
-		[[ -z $text ]] || text+=$'\n'
+		[[ $in != - ]] || in=
+		[[ -z $is_begun ]] || text+=$'\n'
 	done
-	[[ -z $text ]] || add
+	[[ -z $is_begun ]] || add
+}
+
+# in: the end of what we are in, a quote or a comment (* or -).
+split_piece() {
+	while [[ $rest ]]; do
+		case $in in
+		-)
+			[[ -z $is_begun ]] || part+=$rest
+			return ;;
+		'*')
+			if [[ $rest != *'*/'* ]]; then
+				[[ -z $is_begun ]] || part+=$rest
+				return
+			fi
+			[[ -z $is_begun ]] || part+=${rest%%'*/'*}'*/'
+			rest=${rest#*'*/'} in=
+			continue ;;
+		?)
+			if [[ $rest != *"$in"* ]]; then
+				part+=$rest
+				return
+			fi
+			part+=${rest%%"$in"*}$in rest=${rest#*"$in"} in=
+			continue ;;
+		esac
+		[[ $rest =~ ^[^\'\"\`\;\[/-]* ]]
+		if [[ $is_begun || ${BASH_REMATCH[0]} == *[![:space:]]* ]]; then
+			[[ $is_begun ]] || start=$n is_begun=1
+			part+=${BASH_REMATCH[0]}
+		fi
+		rest=${rest:${#BASH_REMATCH[0]}}
+		case $rest in
+		'') ;;
+		--*) in=- ;;
+		'/*'*)
+			[[ -z $is_begun ]] || part+='/*'
+			rest=${rest:2} in='*' ;;
+		';'*)
+			rest=${rest:1}
+			[[ $is_begun ]] || continue
+			text+="$part;" part=
+			if [[ ! ${text:0:200} =~ ^[[:space:]]*create[[:space:]]+(temp|temporary)?[[:space:]]*trigger[[:space:]] ||
+				${text:${#text} < 200 ? 0 : -200} =~ \;[[:space:]]*end[[:space:]]*\;$ ]]; then
+				add
+			fi ;;
+		*)
+			[[ $is_begun ]] || start=$n is_begun=1
+			part+=${rest:0:1}
+			case $rest in
+			[\'\"\`]*) in=${rest:0:1} ;;
+			'['*) in=']' ;;
+			esac
+			rest=${rest:1} ;;
+		esac
+	done
 }
 
 add() {
-	[[ $text =~ ^[[:space:]]* ]]
-	statements+=("${text:${#BASH_REMATCH[0]}}") starts+=("$start") text=
+	[[ ${text:0:2048} =~ ^[[:space:]]* ]]
+	statements+=("${text:${#BASH_REMATCH[0]}}") starts+=("$start") text= is_begun=
 }
 
 run() {

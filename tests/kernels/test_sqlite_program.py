@@ -88,6 +88,15 @@ def test_statements_are_told_apart(d):
     assert rows(d.run("select m from log")) == [["x;"], ["a;b"], ["x;"], ["q;"], ["x;"], ["two\n.lines;"]]
 
 
+def test_long_lines(d):
+    many = [f"({n}, 'it''s; -- /* {n}')" for n in range(3000)]
+    assert d.run("create table t(a, b); insert into t values " + ", /* ; */ ".join(many) + "; -- and ' so on" + "-" * 5000).status == "ok"
+    assert rows(d.run("select count(*), sum(a), max(length(b)) from t")) == [[3000, 4498500, 16]]
+    for n in range(2040, 2052):
+        assert rows(d.run("select " + " " * (n - 7) + "/* ' */ 1 -- '")) == [[1]]
+        assert rows(d.run("select" + " " * (n - 6) + "1--;'\n+ 1 as x")) == [[2]]
+
+
 def test_many_rows_are_counted_and_cut(d):
     r = d.run("with recursive c(x) as (select 1 union all select x + 1 from c limit 25000) select x from c")
     assert r.data[DATA]["total"] == 25000 and r.data[DATA]["truncated"] and len(r.data[DATA]["data"]) == 10000
