@@ -74,8 +74,8 @@ static int check_program(const struct language *l, const struct order *place,
 	if (interpreter)
 		return 0;
 	return language_program(l, env_get(&place->env, "PATH"), where, sizeof where)
-		? 0
-		: context_lacks(l, place, err);
+		       ? 0
+		       : context_lacks(l, place, err);
 }
 
 /* Everything but letters and digits and a few is written as %XX. */
