@@ -788,6 +788,7 @@ const WORD = /[\p{ID_Continue}$\u200c\u200d\\]+/uy;
 const SPACE = /(?:\s+|\/\/[^\n\u2028\u2029]*|\/\*[^]*?\*\/)+/y;
 const REGEX = /\/(?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
 const STRING = /'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"/y;
+const METHOD_BODY = /^(?:[^\S\n]|\/\*[^]*?\*\/)*\{/;
 
 function matchAt(pattern, text, at) {
 	pattern.lastIndex = at;
@@ -799,7 +800,7 @@ function matchAt(pattern, text, at) {
  * when the text makes no sense. */
 function scan(text) {
 	const words = [], stack = [];
-	let last = null, at = 0, isAfterLine = true;
+	let last = null, lastEnd = 0, at = 0, isAfterLine = true;
 
 	if (text.startsWith('#!'))
 		at = text.search(/\n|$/);
@@ -839,17 +840,19 @@ function scan(text) {
 			at += m.length;
 			last = 'value';
 		} else if ((m = matchAt(WORD, text, at))) {
-			if (last !== '.') {
+			if (last !== '.' && last !== '#') {
 				const isStart = isAfterLine || last === null || last === ';' || last === '}' || last === '{';
-				words.push({ word: m, at, depth: stack.length, isStart });
+				words.push({ word: m, at, end: at + m.length, depth: stack.length, isStart });
 			}
 			at += m.length;
-			last = last === '.' ? 'value' : BEFORE_REGEX.has(m) ? 'operator' : /^(?:if|while|for|with)$/.test(m) ? 'head' : 'value';
+			last = last === '.' || last === '#' ? 'value' : BEFORE_REGEX.has(m) ? 'operator' : /^(?:if|while|for|with)$/.test(m) ? 'head' : 'value';
 		} else if (c === '/' && last !== 'value' && last !== ')' && last !== ']' && (m = matchAt(REGEX, text, at))) {
 			at += m.length;
 			last = 'value';
 		} else if (c === '(' || c === '[' || c === '{') {
-			stack.push({ open: c, isHead: last === 'head' });
+			const before = words[words.length - 1];
+			const called = c === '(' && last === 'value' && before && before.word === 'import' && before.end === lastEnd ? before : null;
+			stack.push({ open: c, isHead: last === 'head', called });
 			last = c;
 			at++;
 		} else if (c === ')' || c === ']' || c === '}') {
@@ -857,6 +860,8 @@ function scan(text) {
 			if (!opened)
 				return null;
 			at++;
+			if (opened.called)	/* import(a) { is a method of that name */
+				opened.called.isMethod = METHOD_BODY.test(text.slice(at));
 			last = opened.isHead ? ';' : c;
 			if (opened.open === '${') {
 				last = 'value';
@@ -868,6 +873,7 @@ function scan(text) {
 			at += last === 'operator' ? 3 : last === '.' && c === '?' ? 2 : 1;
 		}
 		isAfterLine = false;
+		lastEnd = at;
 	}
 	return stack.length ? null : words;
 }
@@ -909,8 +915,8 @@ function prepare(code) {
 		out += code.slice(done, at) + by;
 		done = at + length;
 	}
-	for (const { word, at, depth, isStart } of words) {
-		if (at < done)
+	for (const { word, at, depth, isStart, isMethod } of words) {
+		if (at < done || isMethod)
 			continue;
 		if (word === 'const' && depth === 0) {
 			replace(at, 5, 'let  ');

@@ -37,11 +37,14 @@ struct language {
 	const unsigned char *text, *text_end; /* of the driver */
 	const char *const *flags;	      /* between program and boot text */
 	const char *boot;		      /* argument that starts the driver */
+	const char *needs;		      /* a program that has to be there, too, or NULL */
+	const struct language *instead;	      /* what runs it where this one has no program */
 };
 /* NULL: no such language. NULL or "" is python. */
 const struct language *language_find(const char *name);
-/* The program that runs it, in this PATH. "" when there is none. */
-void language_program(const struct language *l, const char *path, char *ret, size_t ret_size);
+/* The program that runs it, in this PATH, and how: l, or what there is instead. NULL and "" when there is none. */
+const struct language *language_program(const struct language *l, const char *path, char *ret,
+	size_t ret_size);
 /* "javascript, shell": those that a program is there for. */
 void language_list(const char *path, struct buf *ret);
 

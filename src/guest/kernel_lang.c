@@ -11,8 +11,11 @@ extern const unsigned char kernel_python[], kernel_python_end[];
 extern const unsigned char kernel_javascript[], kernel_javascript_end[];
 extern const unsigned char kernel_shell[], kernel_shell_end[];
 extern const unsigned char kernel_sql[], kernel_sql_end[];
+extern const unsigned char kernel_sqlite[], kernel_sqlite_end[];
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct language sqlite_program;
 
 static const struct language languages[] = {
 	{
@@ -57,9 +60,22 @@ static const struct language languages[] = {
 		.boot = "import "
 			"os;exec(compile(os.pread(4,os.fstat(4).st_size,0),\"<cell>\",\"exec\"),"
 			"{\"__name__\":\"cell\"})",
+		.instead = &sqlite_program,
 	},
 };
 #define N_LANGUAGES (sizeof languages / sizeof *languages)
+
+/* SQL where there is no Python. */
+static const struct language sqlite_program = {
+	.name = "sql",
+	.aliases = LIST("sqlite", "sqlite3"),
+	.programs = LIST("bash"),
+	.needs = "sqlite3",
+	.text = kernel_sqlite,
+	.text_end = kernel_sqlite_end,
+	.flags = LIST("--norc", "--noprofile"),
+	.boot = "/dev/fd/4",
+};
 
 const struct language *language_find(const char *name)
 {
@@ -76,11 +92,22 @@ const struct language *language_find(const char *name)
 	return NULL;
 }
 
-void language_program(const struct language *l, const char *path, char *ret, size_t ret_size)
+const struct language *language_program(const struct language *l, const char *path, char *ret,
+	size_t ret_size)
 {
-	ret[0] = '\0';
-	for (const char *const *p = l->programs; *p && !ret[0]; p++)
-		platform_find_tool(path, *p, ret, ret_size);
+	for (; l; l = l->instead) {
+		ret[0] = '\0';
+		if (l->needs)
+			platform_find_tool(path, l->needs, ret, ret_size);
+		if (l->needs && !ret[0])
+			continue;
+		ret[0] = '\0';
+		for (const char *const *p = l->programs; *p && !ret[0]; p++)
+			platform_find_tool(path, *p, ret, ret_size);
+		if (ret[0])
+			return l;
+	}
+	return NULL;
 }
 
 void language_list(const char *path, struct buf *ret)
@@ -88,8 +115,7 @@ void language_list(const char *path, struct buf *ret)
 	for (size_t i = 0; i < N_LANGUAGES; i++) {
 		char where[512];
 
-		language_program(&languages[i], path, where, sizeof where);
-		if (where[0])
+		if (language_program(&languages[i], path, where, sizeof where))
 			(void)buf_addf(ret, "%s%s", ret->len ? ", " : "", languages[i].name);
 	}
 	if (!ret->len)

@@ -40,6 +40,9 @@ int context_lacks(const struct language *l, const struct order *place, struct ce
 
 	for (const char *const *p = l->programs; *p; p++)
 		(void)buf_addf(&wanted, "%s%s", wanted.len ? " or " : "", *p);
+	if (l->instead)
+		(void)buf_addf(&wanted, " or %s with %s", l->instead->needs,
+			l->instead->programs[0]);
 	language_list(env_get(&place->env, "PATH"), &there);
 	return cell_error_hint(err, r, "there is no %s in its PATH; the languages it has: %s",
 		buf_str(&wanted), buf_str(&there));
@@ -70,8 +73,9 @@ static int check_program(const struct language *l, const struct order *place,
 
 	if (interpreter)
 		return 0;
-	language_program(l, env_get(&place->env, "PATH"), where, sizeof where);
-	return where[0] ? 0 : context_lacks(l, place, err);
+	return language_program(l, env_get(&place->env, "PATH"), where, sizeof where)
+		       ? 0
+		       : context_lacks(l, place, err);
 }
 
 /* Everything but letters and digits and a few is written as %XX. */

@@ -128,8 +128,8 @@ static bool fits(const struct kernel *k, const struct language *l, const struct 
 	if (!k->is_spare || k->language != l || !k->host || k->has_exited || k->killed_why[0] ||
 		!place->user.is_self)
 		return false;
-	language_program(l, env_get(&k->place.env, "PATH"), there, sizeof there);
-	language_program(l, env_get(&place->env, "PATH"), wanted, sizeof wanted);
+	(void)language_program(l, env_get(&k->place.env, "PATH"), there, sizeof there);
+	(void)language_program(l, env_get(&place->env, "PATH"), wanted, sizeof wanted);
 	if (strcmp(interpreter ? interpreter : wanted, there) != 0)
 		return false;
 	for (size_t i = 0; i < place->env.n; i++) {

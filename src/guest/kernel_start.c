@@ -43,7 +43,7 @@ static int open_driver(const struct language *l)
 
 /* The program and its arguments. argv points into `program` and the language's table. */
 static int compose(const struct kernel *k, char *program, size_t size, const char *argv[MAX_ARGS],
-	struct cell_error *err)
+	const struct language **ret_how, struct cell_error *err)
 {
 	const struct language *l = k->language;
 	size_t n = 0;
@@ -51,9 +51,10 @@ static int compose(const struct kernel *k, char *program, size_t size, const cha
 	if (k->interpreter)
 		(void)snprintf(program, size, "%s", k->interpreter);
 	else
-		language_program(l, env_get(&k->place.env, "PATH"), program, size);
-	if (!program[0])
-		return context_lacks(l, &k->place, err);
+		l = language_program(l, env_get(&k->place.env, "PATH"), program, size);
+	if (!l)
+		return context_lacks(k->language, &k->place, err);
+	*ret_how = l;
 	argv[n++] = program;
 	for (const char *const *f = l->flags; *f && n < MAX_ARGS - 2; f++)
 		argv[n++] = *f;
@@ -77,12 +78,12 @@ static void ends_done(struct ends *e)
 	}
 }
 
-static int open_ends(const struct kernel *k, struct ends *e)
+static int open_ends(const struct language *l, struct ends *e)
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->control) < 0 ||
 		pipe2(e->out, O_CLOEXEC) < 0 || pipe2(e->err, O_CLOEXEC) < 0)
 		return -errno;
-	e->driver = open_driver(k->language);
+	e->driver = open_driver(l);
 	return e->driver < 0 ? e->driver : 0;
 }
 
@@ -129,13 +130,14 @@ int kernel_start(struct kernel *k, struct cell_error *err)
 	auto_(ends_done) struct ends e = {{-1, -1}, {-1, -1}, {-1, -1}, -1};
 	char program[512];
 	const char *argv[MAX_ARGS];
-	int r = compose(k, program, sizeof program, argv, err);
+	const struct language *how = NULL;
+	int r = compose(k, program, sizeof program, argv, &how, err);
 
 	if (r == 0)
 		r = order_open_cwd(&k->place, err);
 	if (r < 0)
 		return r;
-	r = open_ends(k, &e);
+	r = open_ends(how, &e);
 	if (r < 0)
 		(void)cell_fail_errno(err, -r, "open pipes");
 	if (r == 0)

@@ -100,6 +100,20 @@ def test_every_language_remembers(cell, web):
     assert cell.ok("context", "ls", "-q", web).text.split() == ["shell", "sql"]
 
 
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="the sqlite3 program is not installed")
+def test_sql_without_python(cell):
+    tools = cell.dir / "tools"
+    tools.mkdir()
+    path = ("-e", f"PATH={tools}", "--lang")
+    cell.fails("code", *path, "sql", "-c", "select 1", says=["no interpreter for sql", "sqlite3 with bash"])
+    for name in ("bash", "sh", "sqlite3", "head", "cat", "wc", "rm", "mktemp"):
+        (tools / name).symlink_to(shutil.which(name))
+    cell.fails("code", *path, "python", "-c", "1", says=["no interpreter for python", "shell, sql"])
+    assert cell.ok("code", *path, "sql", "-c", "create table t(n); insert into t values (40); select n + 2 as answer from t").text == "answer\n------\n    42\n(1 row)\n"
+    r = cell("code", *path, "sql", "-c", "select * form t")
+    assert r.code == 1 and "OperationalError" in r.errors and "form" in r.errors
+
+
 def test_contexts_of_one_cell_are_apart(cell, web):
     cell.ok("code", "-s", web, "-c", "x = 1")
     assert cell.ok("context", "create", web, "second").text == "second\n"

@@ -33,9 +33,10 @@ def node_argv():
 ARGV = {
     "javascript": node_argv,
     "shell": lambda: [os.environ.get("CELL_TEST_BASH", "/bin/bash"), "--norc", "--noprofile", boot("shell")],
+    "sqlite": lambda: [os.environ.get("CELL_TEST_BASH", "/bin/bash"), "--norc", "--noprofile", boot("shell")],
     "sql": lambda: [os.environ.get("CELL_TEST_PYTHON", "/usr/bin/python3"), "-c", boot("sql")],
 }
-FILES = {"javascript": "javascript.js", "shell": "shell.sh", "sql": "sql.py"}
+FILES = {"javascript": "javascript.js", "shell": "shell.sh", "sql": "sql.py", "sqlite": "sqlite.sh"}
 
 
 class Starter:

@@ -161,6 +161,14 @@ def test_words_that_only_look_like_modules(d):
     assert d.run("const half = 4 / 2 / 1; const re = [/'/, 1]; half").value == "2"
 
 
+def test_methods_named_import(d, tmp_path):
+    (tmp_path / "m.mjs").write_text("export const z = 2")
+    code = "class A { static import(a, b = (1)) /* so */ { return a + b } #import() { return 'own' } run() { return this.#import() } }\n"
+    code += "const o = { import(x) { return x }, async *b() {}, other: import('./m.mjs') };"
+    assert d.run(code + "\n[A.import(1), A . import(2, 3), A?.import(4), new A().run(), o.import(7), (await o.other).z]").value == "[ 2, 5, 5, 'own', 7, 2 ]"
+    assert d.run("let n = 0; if ((await import('./m.mjs')).z) { n = 1 }\nfor (const k in await import('./m.mjs')) { n++ }\nn").value == "2"
+
+
 # ---- streams ----
 
 
