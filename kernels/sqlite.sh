@@ -81,15 +81,15 @@ open_child() {
 	: >"$dir/errors"
 	coproc SQLITE { exec sqlite3 -batch -init /dev/null "$database" 9>&- 2>>"$dir/errors"; }
 	child=$SQLITE_PID to=${SQLITE[1]} from=${SQLITE[0]}
-	# nothing survives a crash of an own file anyway
-	[[ $is_own ]] && tell 'PRAGMA journal_mode=memory; PRAGMA synchronous=off;'
+	# nobody looks for an own file after a crash of the machine
+	[[ ! $is_own ]] || tell 'PRAGMA synchronous=off;'
 	((${#params[@]} == 0)) || tell ".read '$dir/params'"
 }
 
 close_child() {
 	[[ $child ]] || return 0
-	kill -KILL "$child" 2>/dev/null
-	exec {to}>&- {from}<&-
+	# it is idle, and rolls back what is open when it finds the end
+	{ exec {to}>&- {from}<&-; } 2>/dev/null
 	wait "$child" 2>/dev/null
 	child=
 }
@@ -141,7 +141,7 @@ ended() {
 	error_name=OperationalError error_text=${complaint%%$'\n'*}
 	error_text=${error_text#Error: }
 	[[ $error_text ]] || error_text="the sqlite3 program ended"
-	[[ ! $is_interrupted ]] || error_name=Interrupted error_text="the run was interrupted"
+	[[ ! $is_interrupted && $error_text != *interrupted* ]] || error_name=Interrupted error_text="the run was interrupted"
 }
 
 explain() {
@@ -151,7 +151,7 @@ explain() {
 		[[ $error_text =~ ^(.*)\ \([0-9]+\)$ ]] && error_text=${BASH_REMATCH[1]}
 	fi
 	[[ $error_text != *'constraint failed'* ]] || error_name=IntegrityError
-	[[ ! $is_interrupted ]] || error_name=Interrupted error_text="the run was interrupted"
+	[[ ! $is_interrupted && $error_text != *interrupted* ]] || error_name=Interrupted error_text="the run was interrupted"
 }
 
 # ---- tables ----
