@@ -17,6 +17,7 @@ TESTS = {
     "test_a_client_that_is_killed_leaves_no_process": "a session of a killed client ends with its time to live",
     "test_runs_killed_at_any_moment_are_cleaned_up": "a session of a killed client ends with its time to live",
     "test_creates_killed_at_any_moment_are_cleaned_up": "a create that the server has heard of is made, whatever becomes of the client",
+    "test_killed_at_any_moment_it_is_the_old_or_the_new": "what the server has begun goes on beside what is asked next, whatever becomes of the client",
     # JSON is text
     "test_arguments_are_passed_as_bytes": "words of a command travel as JSON: what is no UTF-8 is refused, see test_remote.py",
 }
