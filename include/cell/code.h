@@ -55,6 +55,7 @@ struct cell_code_opts {
 	bool is_durable; /* as CELL_EXEC_DURABLE: with no reader the code waits when keep_bytes are full;
 				 otherwise what has no place is dropped, and counted */
 	uint64_t keep_bytes; /* as in struct cell_exec_opts */
+	const char *label;   /* likewise: kept with the run and shown by cell_ps() */
 	size_t max_output;   /* cell_code: bytes collected of stdout and of stderr; 0: 1 MiB */
 };
 

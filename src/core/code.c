@@ -49,6 +49,7 @@ int cell_code_exec(struct cell *c, const struct cell_code_opts *opts, const char
 	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
 	const struct cell_exec_opts o = {
 		.id = opts->id,
+		.label = opts->label,
 		.timeout_ms = code_deadline_ms(c, opts),
 		.grace_ms = opts->grace_ms,
 		.keep_bytes = opts->keep_bytes,

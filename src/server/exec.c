@@ -500,6 +500,7 @@ int exec_start(struct session *s, struct seat *seat, const struct exec_order *or
 	if (order->code) {
 		struct cell_code_opts code = *order->code;
 		code.id = e->id;
+		code.label = opts.label;
 		code.is_durable = true;
 		code.keep_bytes = KEEP_BYTES;
 		r = note_run(e, err);

@@ -441,3 +441,43 @@ def test_interpreters_wait_on_the_shelf_and_sessions_get_them(make_server):
     assert run(session, "import sys; 'colorsys' in sys.modules")["value"] == "True"
     other = server.client().session(kernels={"warm": []})
     assert run(other, "import sys; 'colorsys' in sys.modules")["value"] == "False"
+
+
+# ---- who may, and what is written down ----
+
+
+def test_a_context_hides_no_language_from_the_rules(make_server):
+    server = make_server("""server:
+  policy:
+    rules:
+      - {name: no-shell, effect: deny, action: code.run, language: shell}
+      - {name: no-curl, effect: deny, command: "curl *"}
+""")
+    s = server.client().session()
+    assert s.post("/contexts", {"name": "mine", "language": "shell"}).status == 201
+    assert s.post("/contexts", {"name": "calm", "language": "python"}).status == 201
+    for more in ({}, {"language": "shell"}):
+        a = s.post("/runs", {"code": "echo out", "context": "mine", **more})
+        assert a.status == 403 and "no-shell" in a.json["message"], a
+    a = s.post("/runs", {"code": "echo out", "context": "mine", "language": "python"})
+    assert a.status == 400 and "is shell" in a.json["message"], a
+    assert s.post("/runs", {"code": "1", "context": "calm"}).status == 403, "it could be any language"
+    assert run(s, "1 + 1", context="calm", language="python")["value"] == "2"
+
+
+def test_rules_about_commands_see_shell_code_of_a_named_context(make_server):
+    server = make_server("server: {policy: {rules: [{name: no-curl, effect: deny, command: 'curl *'}]}}\n")
+    s = server.client().session()
+    assert s.post("/contexts", {"name": "mine", "language": "shell"}).status == 201
+    a = s.post("/runs", {"code": "curl http://x", "context": "mine"})
+    assert a.status == 403 and "no-curl" in a.json["message"], a
+    assert run(s, "echo fine", context="mine")["stdout"] == "fine\n"
+
+
+def test_the_request_id_of_a_run_is_in_the_guests_record(server):
+    s = server.client().session()
+    a = s.post("/runs", {"code": "1"}, headers={"X-Request-Id": "mine-789"})
+    server.kill()
+    kept = {c["id"]: c["label"] for c in json.loads(server.cell("--json", "ps", "--all", s.id).stdout)["commands"]}
+    server.start()
+    assert kept[a.json["id"]] == "mine-789"
