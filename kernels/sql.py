@@ -66,6 +66,9 @@ def take():
 # ---- interrupts ----
 
 is_interrupted = False
+is_busy = False  # there is a run, or a question, that may be stopped
+signs = None  # of signals: what the thread below waits for
+gate = None  # is_busy and the signs change together
 engine = None
 
 
@@ -82,23 +85,52 @@ def check():
 def watch():
     """Python calls a handler when the C code it is in returns; a query may take hours. So the signal also writes to a pipe, and
     this thread stops the query."""
+    import select
     import threading
 
-    r, w = os.pipe()
-    os.set_blocking(w, False)
+    global signs, gate
+    signs, w = os.pipe()
+    for fd in (signs, w):
+        os.set_blocking(fd, False)
+    gate = threading.Lock()
     signal.set_wakeup_fd(w, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, on_signal)
 
     def stop():
-        while os.read(r, 64):
-            e = engine
-            try:
-                if e is not None:
-                    e.interrupt()
-            except Exception:
-                pass  # nothing to stop
+        while True:
+            select.select([signs], (), ())
+            with gate:
+                try:
+                    if forget_signs() and is_busy and engine is not None:
+                        engine.interrupt()
+                except Exception:
+                    pass  # nothing to stop
 
     threading.Thread(target=stop, daemon=True).start()
+
+
+def forget_signs():
+    """Were there any?"""
+    try:
+        return bool(os.read(signs, 4096))
+    except BlockingIOError:
+        return False
+
+
+def start_work():
+    """A signal that came before was for what is over by now: the thread must not find it once there is something to stop."""
+    global is_interrupted, is_busy
+    with gate:
+        forget_signs()
+        is_interrupted = False
+        is_busy = True
+
+
+def end_work():
+    """Waits for a stop that is under way, so that it cannot meet what comes next."""
+    global is_busy
+    with gate:
+        is_busy = False
 
 
 # ---- text ----
@@ -968,8 +1000,6 @@ def describe(e, code="", offset=0, statement="", number=0, count=0):
 
 
 def run(code):
-    global is_interrupted
-    is_interrupted = False
     table, offset, statement, number, count = None, 0, "", 0, 0
     try:
         db = open_engine()
@@ -988,8 +1018,8 @@ def run(code):
         if table is not None:
             event(b"display", bundle(table))
         event(b"error", describe(e, code, offset, statement, number, count))
-        return send(b"done error")
-    send(b"done ok")
+        return b"error"
+    return b"ok"
 
 
 # ---- questions ----
@@ -1077,8 +1107,6 @@ def answer_complete(payload):
 
 
 def ask(what, payload):
-    global is_interrupted
-    is_interrupted = False
     try:
         if what == b"vars":
             found = answer_vars()
@@ -1092,9 +1120,9 @@ def ask(what, payload):
             raise Refused("ValueError", "unknown question '%s'" % what.decode())
     except Exception as e:
         event(b"error", describe(e))
-        return send(b"done error")
+        return b"error"
     event(b"answer", found)
-    send(b"done ok")
+    return b"ok"
 
 
 # ---- the loop ----
@@ -1134,12 +1162,16 @@ def serve():
         if message is None:
             return
         words, payload = message
-        if words[0] == b"run":
-            run(payload.decode("utf-8", "surrogateescape"))
-        elif words[0] == b"ask":
-            ask(words[1], payload)
-        elif words[0] == b"begin":
+        if words[0] == b"begin":
             begin(payload)
+            continue
+        start_work()
+        if words[0] == b"run":
+            how = run(payload.decode("utf-8", "surrogateescape"))
+        else:
+            how = ask(words[1], payload)
+        end_work()
+        send(b"done " + how)
 
 
 for fd in (CONTROL, TEXT):
