@@ -77,6 +77,7 @@ last_value = None
 #: part control
 chunks = [None]  # the message that is being looked at, then what was read and is not yet taken
 unsent = []  # a frame, then how many bytes went out, write by write
+held = []  # the frame of a run's value: it goes out with the next one, which is `done` at once. Two would wake the guest twice
 
 
 def take():
@@ -115,7 +116,7 @@ def send(head, payload=b""):
         return
     frame = b"%s %d\n%s" % (head, len(payload), payload)
     with lock:
-        while unsent:
+        while unsent or held:
             push()
         unsent.append(frame)
         while unsent:
@@ -123,6 +124,8 @@ def send(head, payload=b""):
 
 
 def push():
+    if not unsent:
+        unsent.extend(map(list.pop, (held,)))  # never in none of both
     frame = unsent[0]
     gone = sum(unsent[1:])
     if gone >= len(frame):
@@ -180,6 +183,18 @@ def event(kind, v):
     global current
     flush_streams()
     send(kind, json_text(v).encode())
+    current = after_event
+
+
+def hold_result(v):
+    """The last event of a run, unless something goes wrong yet."""
+    global current
+    flush_streams()
+    payload = json_text(v).encode()
+    if len(payload) > 4096:
+        send(b"result", payload)
+    elif not is_child:
+        held.append(b"result %d\n%s" % (len(payload), payload))
     current = after_event
 
 
@@ -412,7 +427,7 @@ def show_result(value):
         raise_pending()
     if getattr(builtins, "_", last_value) is last_value:  # as in the plain interpreter; gettext may have it
         last_value = builtins._ = value
-    event(b"result", {"data": data, "metadata": metadata})
+    hold_result({"data": data, "metadata": metadata})
 
 
 user_trace = None
@@ -447,14 +462,15 @@ def close_run():
         with lock:
             while unsent:
                 push()
-            frame = b"done %s 0\n" % status
-            list(map(list.append, (unsent, concluded), (frame, True)))  # both or none
+            frame = b"%sdone %s 0\n" % (b"".join(held), status)
+            list(map(list.__setitem__, (unsent, concluded, held), (ALL, ALL, ALL), ((frame,), (True,), ())))  # all or none
     with lock:
         while unsent:
             push()
     is_running = False
 
 
+ALL = slice(None)
 status = b"ok"
 concluded = []  # not empty: the `done` of this run is on its way
 
