@@ -140,7 +140,8 @@ static int queue(struct conn *c, const struct iovec *iov, int n_iov, size_t skip
 			return -ENOBUFS;
 		}
 	}
-	loop_want(&c->src, EPOLLIN | EPOLLOUT);
+	if (!c->is_gathering)
+		loop_want(&c->src, EPOLLIN | EPOLLOUT);
 	return 0;
 }
 
@@ -206,8 +207,8 @@ void conn_release(struct conn *c)
 	if (c->tx_at == c->tx.len) {
 		buf_done(&c->tx);
 		c->tx_at = 0;
-		loop_want(&c->src, EPOLLIN);
 	}
+	loop_want(&c->src, EPOLLIN | (c->tx.len ? EPOLLOUT : 0u));
 }
 
 /* ---- out of a pipe, without a copy ---- */
