@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * code.c: code that remembers, against a Jupyter kernel in the same run: the first result of a session, from the shelf and
- * cold, a stateful 1+1, the bytes per second of stdout, and what an idle context holds.
+ * cold, a stateful 1+1 by the library and over HTTP, the bytes per second of stdout, and what an idle context holds.
  */
 #include "cell/code.h"
 
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "service.h"
 
 #define OUTPUT_BYTES (UINT64_C(100) << 20)
 
@@ -244,6 +245,54 @@ static size_t run_row(struct bench *b, struct peer *p, struct bench_row *ret)
 	return 1;
 }
 
+/* The same through the server: HTTP, authentication, the audit log and the spool. */
+static size_t http_row(struct bench *b, struct peer *p, struct bench_row *ret)
+{
+	static double jupyter[1000], ours[1000];
+	static char text[SERVICE_TEXT];
+	size_t n = b->is_quick ? 100 : 1000;
+	struct service s;
+	char id[64], path[128];
+
+	if (!bench_has_jail())
+		return 0;
+	service_make(b, &s);
+	(void)service_start(&s);
+	int fd = service_join(&s);
+	service_session(&s, fd, id);
+	(void)snprintf(path, sizeof path, "/v1/sessions/%s/runs", id);
+	(void)peer_ask(p, "start");
+	for (size_t i = 0; i < n + 1; i++) {
+		bench_progress("1+1 over HTTP", i, n + 1);
+		double theirs = peer_ask(p, "run");
+		uint64_t begin = bench_now_ns();
+		int status = service_ask(&s, fd, "POST", path, "{\"code\":\"1+1\"}", text);
+		double took = (double)(bench_now_ns() - begin) / 1e6;
+
+		if (status != 200 || !strstr(text, "\"value\":\"2\""))
+			bench_die("serve: run: %.300s", text);
+		if (i == 0)
+			continue; /* starts the interpreter */
+		jupyter[i - 1] = theirs;
+		ours[i - 1] = took;
+	}
+	bench_progress("1+1 over HTTP", 1, 1);
+	(void)peer_ask(p, "stop");
+	(void)snprintf(path, sizeof path, "/v1/sessions/%s", id);
+	if (service_ask(&s, fd, "DELETE", path, "", text) != 204)
+		bench_die("serve: %.300s", text);
+	close(fd);
+	service_end(&s, SIGTERM);
+	*ret = (struct bench_row){.what = "stateful 1+1 over HTTP; bare: Jupyter",
+		.unit = "ms",
+		.floor = bench_quantile(jupyter, n, 0.5),
+		.ours = bench_quantile(ours, n, 0.5),
+		.floor_p99 = bench_quantile(jupyter, n, 0.99),
+		.ours_p99 = bench_quantile(ours, n, 0.99),
+		.budget = 0.125};
+	return 1;
+}
+
 static size_t own_rows(struct bench *b, struct bench_row *ret)
 {
 	struct cell_error err = {0};
@@ -282,6 +331,7 @@ size_t bench_code(struct bench *b, struct bench_row *ret)
 	if (peer_open(b, &p)) {
 		n += first_rows(b, &p, ret);
 		n += run_row(b, &p, ret + n);
+		n += http_row(b, &p, ret + n);
 		peer_close(&p);
 	}
 	return n + own_rows(b, ret + n);

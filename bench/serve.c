@@ -4,7 +4,6 @@
  * second; how long they take while output flows to many; and how soon a killed server has taken over its cells.
  */
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,157 +16,11 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "service.h"
 
 #define CONNECTIONS 16
 #define SPEAKERS    10
 #define STREAMS	    500
-#define SEEN_MAX    65536
-
-struct service {
-	char program[4200], state[128], log[160], token[128];
-	pid_t pid;
-	uint16_t port;
-};
-
-/* ---- its process ---- */
-
-static void make_token(struct service *s)
-{
-	char line[512] = "";
-	int out[2], status = 0;
-
-	pid_t pid = pipe(out) < 0 ? -1 : fork();
-	if (pid == 0) {
-		(void)setenv("CELL_STATE_DIR", s->state, 1);
-		(void)dup2(out[1], STDOUT_FILENO);
-		execl(s->program, "cell", "--json", "token", "create", "--role", "admin",
-			(char *)NULL);
-		_exit(127);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status ||
-		read(out[0], line, sizeof line - 1) <= 0)
-		bench_die("serve: no token");
-	close(out[0]);
-	close(out[1]);
-	const char *at = strstr(line, "\"token\"");
-	at = at ? strchr(at, ':') : NULL;
-	if (!at || sscanf(at, ": \"%120[^\"]", s->token) != 1)
-		bench_die("serve: no token in '%s'", line);
-}
-
-static bool read_port(struct service *s)
-{
-	char text[8192];
-	FILE *f = fopen(s->log, "r");
-	size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-
-	text[n] = '\0';
-	if (f)
-		(void)fclose(f);
-	const char *at = strstr(text, "address=http://127.0.0.1:");
-	return at && strchr(at, '\n') && sscanf(at, "address=http://127.0.0.1:%hu", &s->port) == 1;
-}
-
-/* Milliseconds until it listens, which is when everything is taken over. */
-static double start(struct service *s)
-{
-	uint64_t begin = bench_now_ns();
-
-	(void)unlink(s->log);
-	s->pid = fork();
-	if (s->pid == 0) {
-		(void)setenv("CELL_STATE_DIR", s->state, 1);
-		if (!freopen(s->log, "w", stderr) || !freopen("/dev/null", "w", stdout))
-			_exit(127);
-		execl(s->program, "cell", "serve", "--listen", "127.0.0.1:0", (char *)NULL);
-		_exit(127);
-	}
-	while (!read_port(s)) {
-		if (waitpid(s->pid, NULL, WNOHANG) == s->pid)
-			bench_die("serve: the server ended: see %s", s->log);
-		(void)usleep(500);
-	}
-	return (double)(bench_now_ns() - begin) / 1e6;
-}
-
-static void end(struct service *s, int sig)
-{
-	(void)kill(s->pid, sig);
-	(void)waitpid(s->pid, NULL, 0);
-}
-
-/* ---- asking it ---- */
-
-static int join(const struct service *s)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons(s->port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
-		bench_die("serve: cannot connect");
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	return fd;
-}
-
-static size_t request(const struct service *s, char *text, size_t max, const char *method,
-	const char *path, const char *accept, const char *body)
-{
-	int n = snprintf(text, max,
-		"%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: "
-		"%s\r\nContent-Length: %zu\r\n\r\n%s",
-		method, path, s->token, accept, strlen(body), body);
-
-	return (size_t)n;
-}
-
-static void put(int fd, const char *text, size_t n)
-{
-	if (send(fd, text, n, MSG_NOSIGNAL) != (ssize_t)n)
-		bench_die("serve: cannot send");
-}
-
-/* One whole answer with a length; its status. */
-static int answer(int fd, char *text, size_t max)
-{
-	size_t have = 0, want = 0;
-
-	while (!want || have < want) {
-		ssize_t n = recv(fd, text + have, max - 1 - have, 0);
-		if (n <= 0)
-			bench_die("serve: the answer broke off");
-		have += (size_t)n;
-		text[have] = '\0';
-		const char *head = strstr(text, "\r\n\r\n"),
-			   *len = strcasestr(text, "\r\nContent-Length:");
-		if (!want && head)
-			want = (size_t)(head - text) + 4 +
-			       (len && len < head ? strtoul(len + 17, NULL, 10) : 0);
-		if (want >= max)
-			bench_die("serve: an answer of %zu bytes", want);
-	}
-	return (int)strtol(text + 9, NULL, 10);
-}
-
-static int ask(const struct service *s, int fd, const char *method, const char *path,
-	const char *body, char *text)
-{
-	char out[2048];
-
-	put(fd, out, request(s, out, sizeof out, method, path, "application/json", body));
-	return answer(fd, text, SEEN_MAX);
-}
-
-static void make_session(const struct service *s, int fd, char id[64])
-{
-	static char text[SEEN_MAX];
-
-	if (ask(s, fd, "POST", "/v1/sessions", "{\"idle_timeout\":0}", text) != 201)
-		bench_die("serve: no session: %.300s", strstr(text, "\r\n\r\n"));
-	if (sscanf(strstr(text, "\"id\":"), "\"id\":\"%60[^\"]", id) != 1)
-		bench_die("serve: a session without id");
-}
 
 /* ---- a command ---- */
 
@@ -178,13 +31,13 @@ static void measure_exec(struct bench *b, const struct service *s, struct bench_
 	struct cell_exec_opts opts = {.argv = (const char *[]){BENCH_TRUE, NULL}};
 	struct cell_error err = {0};
 	struct cell *cell = NULL;
-	static char text[SEEN_MAX];
+	static char text[SERVICE_TEXT];
 	char id[64], path[128];
-	int fd = join(s);
+	int fd = service_join(s);
 
 	if (!bare || !ours || cell_open(&(struct cell_spec){.backend = "jail"}, &cell, &err) < 0)
 		bench_die_err("open a jail", &err);
-	make_session(s, fd, id);
+	service_session(s, fd, id);
 	(void)snprintf(path, sizeof path, "/v1/sessions/%s/exec", id);
 	for (size_t i = 0; i < n + 20; i++) {
 		struct cell_result r = {0};
@@ -195,7 +48,8 @@ static void measure_exec(struct bench *b, const struct service *s, struct bench_
 		uint64_t t1 = bench_now_ns();
 		cell_result_done(&r);
 		uint64_t t2 = bench_now_ns();
-		int status = ask(s, fd, "POST", path, "{\"argv\":[\"" BENCH_TRUE "\"]}", text);
+		int status =
+			service_ask(s, fd, "POST", path, "{\"argv\":[\"" BENCH_TRUE "\"]}", text);
 		uint64_t t3 = bench_now_ns();
 		if (status != 200 || !strstr(text, "\"exit_code\":0"))
 			bench_die("serve: exec: %.300s", text);
@@ -207,7 +61,7 @@ static void measure_exec(struct bench *b, const struct service *s, struct bench_
 	bench_progress("serve, exec", 1, 1);
 	(void)cell_close(cell, &err);
 	(void)snprintf(path, sizeof path, "/v1/sessions/%s", id);
-	if (ask(s, fd, "DELETE", path, "", text) != 204)
+	if (service_ask(s, fd, "DELETE", path, "", text) != 204)
 		bench_die("serve: %.300s", text);
 	close(fd);
 	*ret = (struct bench_row){.what = "exec of true over HTTP (bare: library)",
@@ -227,22 +81,22 @@ static double measure_rate(const struct service *s, const char *path, double sec
 {
 	int ep = epoll_create1(EPOLL_CLOEXEC), fds[CONNECTIONS];
 	size_t have[CONNECTIONS] = {0}, size, done = 0, out;
-	static char text[SEEN_MAX], line[2048];
+	static char text[SERVICE_TEXT], line[2048];
 	struct epoll_event events[CONNECTIONS];
 
-	out = request(s, line, sizeof line, "GET", path, "*/*", "");
+	out = service_request(s, line, sizeof line, "GET", path, "*/*", "");
 	for (uint32_t i = 0; i < CONNECTIONS; i++) {
 		struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
-		fds[i] = join(s);
+		fds[i] = service_join(s);
 		if (epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &e) < 0)
 			bench_die("serve: epoll");
 	}
-	put(fds[0], line, out);
-	if (answer(fds[0], text, sizeof text) != 200)
+	service_put(fds[0], line, out);
+	if (service_answer(fds[0], text, sizeof text) != 200)
 		bench_die("serve: %s: %.300s", path, text);
 	size = strlen(text);
 	for (int i = 0; i < CONNECTIONS; i++)
-		put(fds[i], line, out);
+		service_put(fds[i], line, out);
 	uint64_t begin = bench_now_ns(), until = begin + (uint64_t)(seconds * 1e9);
 	while (bench_now_ns() < until) {
 		int k = epoll_wait(ep, events, CONNECTIONS, 1000);
@@ -256,7 +110,7 @@ static double measure_rate(const struct service *s, const char *path, double sec
 				continue;
 			have[c] = 0; /* one at a time on each */
 			done++;
-			put(fds[c], line, out);
+			service_put(fds[c], line, out);
 		}
 	}
 	double rate = (double)done / ((double)(bench_now_ns() - begin) / 1e9);
@@ -268,11 +122,11 @@ static double measure_rate(const struct service *s, const char *path, double sec
 
 static void start_speaker(const struct service *s, int fd, const char *session, char ret[160])
 {
-	static char text[SEEN_MAX];
+	static char text[SERVICE_TEXT];
 	char path[128], id[64];
 
 	(void)snprintf(path, sizeof path, "/v1/sessions/%s/exec", session);
-	if (ask(s, fd, "POST", path,
+	if (service_ask(s, fd, "POST", path,
 		    "{\"command\":\"while :; do echo 0123456789012345678901234567890; sleep 0.1; "
 		    "done\",\"background\":true}",
 		    text) != 202 ||
@@ -284,7 +138,7 @@ static void start_speaker(const struct service *s, int fd, const char *session, 
 /* Somebody who reads all of it, so that streams flow. */
 static pid_t start_reader(const struct service *s, char paths[SPEAKERS][160], int n)
 {
-	static char out[2048], in[SEEN_MAX];
+	static char out[2048], in[SERVICE_TEXT];
 	struct epoll_event events[64];
 	pid_t pid = fork();
 
@@ -292,10 +146,10 @@ static pid_t start_reader(const struct service *s, char paths[SPEAKERS][160], in
 		return pid;
 	int ep = epoll_create1(EPOLL_CLOEXEC);
 	for (int i = 0; i < n; i++) {
-		int fd = join(s);
+		int fd = service_join(s);
 		struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
-		put(fd, out,
-			request(s, out, sizeof out, "GET", paths[i % SPEAKERS],
+		service_put(fd, out,
+			service_request(s, out, sizeof out, "GET", paths[i % SPEAKERS],
 				"application/x-ndjson", ""));
 		(void)epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e);
 	}
@@ -309,13 +163,13 @@ static pid_t start_reader(const struct service *s, char paths[SPEAKERS][160], in
 
 static void measure_streams(struct bench *b, const struct service *s, struct bench_row *ret)
 {
-	static char text[SEEN_MAX];
+	static char text[SERVICE_TEXT];
 	char paths[SPEAKERS][160], id[64], path[128];
 	size_t n = b->rounds;
 	double *took = calloc(n, sizeof *took);
-	int fd = join(s);
+	int fd = service_join(s);
 
-	make_session(s, fd, id);
+	service_session(s, fd, id);
 	for (int i = 0; i < SPEAKERS; i++)
 		start_speaker(s, fd, id, paths[i]);
 	pid_t reader = start_reader(s, paths, STREAMS);
@@ -324,7 +178,7 @@ static void measure_streams(struct bench *b, const struct service *s, struct ben
 	for (size_t i = 0; took && i < n; i++) {
 		bench_progress("serve, streams", i, n);
 		uint64_t begin = bench_now_ns();
-		if (ask(s, fd, "GET", path, "", text) != 200)
+		if (service_ask(s, fd, "GET", path, "", text) != 200)
 			bench_die("serve: %.300s", text);
 		took[i] = (double)(bench_now_ns() - begin) / 1e6;
 		(void)usleep(1000);
@@ -333,7 +187,7 @@ static void measure_streams(struct bench *b, const struct service *s, struct ben
 		bench_die("serve: the streams broke off");
 	(void)kill(reader, SIGKILL);
 	(void)waitpid(reader, NULL, 0);
-	if (ask(s, fd, "DELETE", path, "", text) != 204)
+	if (service_ask(s, fd, "DELETE", path, "", text) != 204)
 		bench_die("serve: %.300s", text);
 	close(fd);
 	*ret = (struct bench_row){.what = "GET session while 500 streams flow, p99",
@@ -347,18 +201,18 @@ static void measure_streams(struct bench *b, const struct service *s, struct ben
 
 static void each_of_many(const struct service *s, size_t n, char (*ids)[64], bool is_making)
 {
-	static char text[SEEN_MAX];
+	static char text[SERVICE_TEXT];
 	char path[128];
-	int fd = join(s);
+	int fd = service_join(s);
 
 	for (size_t i = 0; i < n; i++) {
 		bench_progress(is_making ? "serve, making" : "serve, ending", i, n);
 		if (is_making) {
-			make_session(s, fd, ids[i]);
+			service_session(s, fd, ids[i]);
 			continue;
 		}
 		(void)snprintf(path, sizeof path, "/v1/sessions/%s?wait=false", ids[i]);
-		if (ask(s, fd, "DELETE", path, "", text) != 202)
+		if (service_ask(s, fd, "DELETE", path, "", text) != 202)
 			bench_die("serve: %.300s", text);
 	}
 	bench_progress("serve, making", n, n);
@@ -367,11 +221,11 @@ static void each_of_many(const struct service *s, size_t n, char (*ids)[64], boo
 
 static void wait_for_none(const struct service *s)
 {
-	static char text[SEEN_MAX];
-	int fd = join(s);
+	static char text[SERVICE_TEXT];
+	int fd = service_join(s);
 
 	for (int i = 0; i < 6000; i++) {
-		if (ask(s, fd, "GET", "/v1/sessions?limit=1", "", text) == 200 &&
+		if (service_ask(s, fd, "GET", "/v1/sessions?limit=1", "", text) == 200 &&
 			strstr(text, "\"sessions\":[]")) {
 			close(fd);
 			return;
@@ -383,7 +237,7 @@ static void wait_for_none(const struct service *s)
 
 size_t bench_serve(struct bench *b, struct bench_row *ret)
 {
-	struct service s = {0};
+	struct service s;
 	size_t many = b->is_quick ? 100 : 1000, k = 0;
 	char(*ids)[64] = calloc(many, sizeof *ids);
 	struct rlimit files;
@@ -397,14 +251,11 @@ size_t bench_serve(struct bench *b, struct bench_row *ret)
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
-	(void)snprintf(s.program, sizeof s.program, "%s/../cell", b->programs);
-	(void)snprintf(s.state, sizeof s.state, "%s/serve", b->scratch);
-	(void)snprintf(s.log, sizeof s.log, "%s/serve.log", b->scratch);
-	make_token(&s);
-	(void)start(&s);
+	service_make(b, &s);
+	(void)service_start(&s);
 	measure_exec(b, &s, &ret[k++]);
-	int fd = join(&s);
-	make_session(&s, fd, id);
+	int fd = service_join(&s);
+	service_session(&s, fd, id);
 	close(fd);
 	(void)snprintf(path, sizeof path, "/v1/sessions/%s", id);
 	ret[k++] = (struct bench_row){.what = "GET session, requests over 16 connections",
@@ -414,16 +265,16 @@ size_t bench_serve(struct bench *b, struct bench_row *ret)
 		.better = BENCH_MORE};
 	measure_streams(b, &s, &ret[k++]);
 	each_of_many(&s, many, ids, true);
-	end(&s, SIGKILL);
+	service_end(&s, SIGKILL);
 	ret[k++] = (struct bench_row){.what = b->is_quick ? "killed server: 100 cells taken over"
 							  : "killed server: 1,000 cells taken over",
 		.unit = "ms",
-		.ours = start(&s),
+		.ours = service_start(&s),
 		.budget = 2000};
 	each_of_many(&s, many, ids, false);
 	each_of_many(&s, 1, &id, false);
 	wait_for_none(&s);
-	end(&s, SIGTERM);
+	service_end(&s, SIGTERM);
 	free(ids);
 	return k;
 }
