@@ -34,7 +34,9 @@ struct outcome {
 
 static struct suite_test *tests;
 static size_t n_tests;
-static const char *filter, *only_group, *left_out_group;
+#define MAX_GROUPS 16
+static const char *filter, *left_out_group, *only_groups[MAX_GROUPS];
+static size_t n_only_groups; /* 0: all */
 static const char *left_out_backend;
 static const char *label;	/* what this run's back end is called, NULL: by its name */
 static uid_t owner = (uid_t)-1; /* of the workspaces; -1: us */
@@ -68,7 +70,11 @@ static bool is_in_group(const struct suite_test *t, const char *group)
 
 static bool is_wanted(const struct suite_test *t)
 {
-	if (only_group && !is_in_group(t, only_group))
+	bool is_picked = !n_only_groups;
+
+	for (size_t i = 0; i < n_only_groups; i++)
+		is_picked |= is_in_group(t, only_groups[i]);
+	if (!is_picked)
 		return false;
 	if (left_out_group && is_in_group(t, left_out_group))
 		return false;
@@ -520,7 +526,7 @@ static void become_nobody(void)
 static void usage(FILE *f)
 {
 	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list]\n"
-		   "                   [--group NAME] [--without NAME] [--label TEXT]\n"
+		   "                   [--group NAME]... [--without NAME] [--label TEXT]\n"
 		   "                   [--user] [--owner UID] [--except BACKEND] [PART OF A NAME]\n"
 		   "--user: as an ordinary user. --owner: whose workspaces are, for root.\n"
 		   "Without --backend: every back end that is usable here and runs commands.\n"
@@ -547,8 +553,8 @@ int main(int argc, char **argv)
 			names[n_names++] = optarg;
 		else if (o == 'j')
 			jobs = strtoul(optarg, NULL, 10);
-		else if (o == 'g')
-			only_group = optarg;
+		else if (o == 'g' && n_only_groups < MAX_GROUPS)
+			only_groups[n_only_groups++] = optarg;
 		else if (o == 'w')
 			left_out_group = optarg;
 		else if (o == 'l')
