@@ -23,7 +23,7 @@ run: ## install what is missing, build, and show a cell at work
 	@tools/demo $(BUILD)/cell
 
 test: ## install what is missing and run the tests; SUITES="unit cli" picks some, V=1 shows each
-	@tools/setup test $(filter engines,$(SUITES))
+	@tools/setup test $(if $(filter engines%,$(SUITES)),engines)
 	@tools/run-tests -j $(JOBS) $(if $(V),--verbose) $(SUITES)
 
 test-vm: ## the jail in a virtual machine with Debian's kernel and cgroup2; SUITES=, KERNEL=[RELEASE/]PACKAGE, ACCEL=kvm
@@ -33,7 +33,7 @@ test-vm: ## the jail in a virtual machine with Debian's kernel and cgroup2; SUIT
 	@KERNEL='$(KERNEL)' ACCEL='$(ACCEL)' tools/test-vm $(if $(V),--verbose) $(SUITES)
 
 bench: ## measure; PARTS="start parallel" picks some, ARGS="--quick --json"
-	@tools/setup bench
+	@tools/setup bench $(filter engines,$(PARTS))
 	@$(MAKE) --no-print-directory all
 	@ninja -C $(BUILD) -j $(JOBS) --quiet bench
 	@$(BUILD)/bench/cell-bench $(ARGS) $(PARTS)

@@ -48,6 +48,7 @@ size_t bench_parallel(struct bench *b, struct bench_row *ret);
 size_t bench_live(struct bench *b, struct bench_row *ret);
 size_t bench_serve(struct bench *b, struct bench_row *ret);
 size_t bench_code(struct bench *b, struct bench_row *ret);
+size_t bench_engines(struct bench *b, struct bench_row *ret);
 size_t bench_soak(struct bench *b, struct bench_row *ret);
 #define BENCH_ROWS_MAX 64
 

@@ -239,7 +239,8 @@ int main(int argc, char **argv)
 		size_t (*run)(struct bench *b, struct bench_row *ret);
 	} parts[] = {{"exec", bench_exec}, {"output", bench_output}, {"size", bench_size},
 		{"start", bench_start}, {"parallel", bench_parallel}, {"live", bench_live},
-		{"serve", bench_serve}, {"code", bench_code}, {"soak", bench_soak}};
+		{"serve", bench_serve}, {"code", bench_code}, {"engines", bench_engines},
+		{"soak", bench_soak}};
 	enum {
 		N_PARTS = sizeof parts / sizeof *parts
 	};
@@ -267,7 +268,7 @@ int main(int argc, char **argv)
 			k++;
 		if (k == N_PARTS)
 			bench_die("no part '%s'; there are exec output size start parallel live "
-				  "serve code soak",
+				  "serve code engines soak",
 				argv[i]);
 		is_picked[k] = true;
 	}

@@ -32,6 +32,7 @@
 #include "core/image/image.h"
 #include "core/image/image_store.h"
 #include "core/remove_tree.h"
+#include "distribution/reference.h"
 
 #define LAST_LINES 2000
 
@@ -314,6 +315,19 @@ static json_t *docker_json(const struct build *b, const char *name)
 		"RepoTags", name, has_tag ? "" : ":latest", "Layers", "blobs/sha256/", b->layer);
 }
 
+/* Others read the layout itself: `podman load` and `ctr images import` have no name for an image without this. */
+static json_t *named_descriptor(const struct build *b, const char *name, uint64_t size)
+{
+	json_t *d = descriptor("application/vnd.oci.image.manifest.v1+json", b->manifest, size);
+	struct reference r;
+
+	if (reference_parse(name, &r, NULL) == 0 && r.tag[0] && !r.digest[0])
+		(void)json_object_set_new(d, "annotations",
+			json_pack("{s:s++++, s:s}", "io.containerd.image.name", r.host, "/", r.path,
+				":", r.tag, "org.opencontainers.image.ref.name", r.tag));
+	return d;
+}
+
 static int make_layout(struct build *b, const char *name)
 {
 	static const char *const dirs[] = {"oci", "oci/blobs", "oci/blobs/sha256"};
@@ -344,8 +358,7 @@ static int make_layout(struct build *b, const char *name)
 	if (r == 0)
 		r = put_json(b, "oci/index.json",
 			json_pack("{s:i, s:[o]}", "schemaVersion", 2, "manifests",
-				descriptor("application/vnd.oci.image.manifest.v1+json",
-					b->manifest, manifest_size)));
+				named_descriptor(b, name, manifest_size)));
 	if (r == 0)
 		r = put_file(b, "oci/oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
 	return r < 0 ? r : put_json(b, "oci/manifest.json", docker_json(b, name));

@@ -8,7 +8,7 @@ void free_run(struct cell_code_run **x)
 	*x = NULL;
 }
 
-static bool has_python(struct cell *c)
+bool has_python(struct cell *c)
 {
 	struct cell_code_result r = {0};
 	int e = cell_code(c, &(struct cell_code_opts){.code = "0"}, &r, &E);
@@ -23,18 +23,10 @@ static bool has_python(struct cell *c)
 	return true;
 }
 
-/* A cell that has a Python. The root tree of the suite has none, the host's own programs are a root to some. */
 struct cell *open_python_named(const struct suite *s, const char *name)
 {
-	struct cell_spec spec = suite_spec(s);
-	struct cell *c = NULL;
+	struct cell *c = open_programs(s, name);
 
-	spec.name = name;
-	spec.root = NULL;
-	if (cell_open(&spec, &c, &E) < 0) {
-		spec.root = s->root[0] ? s->root : NULL;
-		c = open_spec(&spec);
-	}
 	if (!has_python(c)) {
 		(void)cell_destroy(c, NULL);
 		SKIP("the cells of this back end have no Python here");

@@ -9,7 +9,8 @@
 #define auto_run  __attribute__((cleanup(free_run)))
 void free_run(struct cell_code_run **x);
 
-/* A cell that has a Python. The root tree of the suite has none, the host's own programs are a root to some. */
+bool has_python(struct cell *c);
+/* A cell that has one, or skip. */
 struct cell *open_python(const struct suite *s);
 struct cell *open_python_named(const struct suite *s, const char *name);
 

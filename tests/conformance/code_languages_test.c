@@ -7,19 +7,12 @@
 
 #define auto_code __attribute__((cleanup(cell_code_result_done)))
 
-/* A cell that has an interpreter of this language. The suite's own root has none, the host's programs are a root to
- * some. */
+/* A cell that has an interpreter of this language. */
 static struct cell *open_with(const struct suite *s, const char *language)
 {
-	struct cell_spec spec = suite_spec(s);
-	struct cell *c = NULL;
+	struct cell *c = open_programs(s, NULL);
 	char name[CELL_CONTEXT_MAX];
 
-	spec.root = NULL;
-	if (cell_open(&spec, &c, &E) < 0) {
-		spec.root = s->root[0] ? s->root : NULL;
-		c = open_spec(&spec);
-	}
 	int r = cell_context_create(c,
 		&(struct cell_context_opts){.name = language, .language = language}, name, &E);
 	if (r < 0 && E.code == CELL_ENOTFOUND) {

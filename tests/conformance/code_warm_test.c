@@ -16,13 +16,17 @@ static struct cell_spec warm_spec(const struct suite *s)
 {
 	static const char *const warm[] = {"python", NULL}, *const preload[] = {
 								    "json", "decimal", NULL};
-	struct cell_spec spec = suite_spec(s);
+	struct cell_spec spec = programs_spec(s);
 	struct cell *c = NULL;
 
-	spec.root = NULL;
-	if (cell_open(&spec, &c, &E) < 0)
+	if (spec.image)
+		c = open_spec(&spec);
+	else if (cell_open(&spec, &c, &E) < 0)
 		SKIP("the cells of this back end have no Python here");
+	bool is_there = has_python(c);
 	OK(cell_close(c, &E));
+	if (!is_there)
+		SKIP("the cells of this back end have no Python here");
 	spec.warm = warm;
 	spec.preload = preload;
 	return spec;

@@ -82,6 +82,32 @@ struct cell *open_spec(const struct cell_spec *spec)
 	return c;
 }
 
+struct cell_spec programs_spec(const struct suite *s)
+{
+	struct cell_spec spec = suite_spec(s);
+	const char *image = getenv("CELL_TEST_PYTHON_IMAGE");
+
+	spec.root = NULL;
+	if (image && (s->caps & NEEDS(IMAGE)))
+		spec.image = image;
+	return spec;
+}
+
+struct cell *open_programs(const struct suite *s, const char *name)
+{
+	struct cell_spec spec = programs_spec(s);
+	struct cell *c = NULL;
+
+	spec.name = name;
+	if (spec.image)
+		return open_spec(&spec);
+	if (cell_open(&spec, &c, &E) == 0)
+		return c;
+	spec = suite_spec(s);
+	spec.name = name;
+	return open_spec(&spec);
+}
+
 void put_probe(const struct suite *s, struct cell *c)
 {
 	size_t n = 0;

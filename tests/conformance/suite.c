@@ -34,7 +34,9 @@ struct outcome {
 
 static struct suite_test *tests;
 static size_t n_tests;
-static const char *filter, *only_group, *left_out_group;
+#define MAX_GROUPS 16
+static const char *filter, *left_out_group, *only_groups[MAX_GROUPS];
+static size_t n_only_groups; /* 0: all */
 static const char *left_out_backend;
 static const char *label;	/* what this run's back end is called, NULL: by its name */
 static uid_t owner = (uid_t)-1; /* of the workspaces; -1: us */
@@ -49,18 +51,30 @@ static int by_place(const void *a, const void *b)
 	return d ? d : x->line - y->line;
 }
 
-/* The group of a test is its file: big for big_test.c. */
-static bool is_in_group(const struct suite_test *t, const char *group)
+/* The group of a test is its file: big for big_test.c. Its first bytes, so many. */
+static const char *group_of(const struct suite_test *t, int *ret_len)
 {
 	const char *slash = strrchr(t->file, '/'), *name = slash ? slash + 1 : t->file;
-	size_t n = strlen(group);
 
-	return !strncmp(name, group, n) && !strcmp(name + n, "_test.c");
+	*ret_len = (int)(strlen(name) - strlen("_test.c"));
+	return name;
+}
+
+static bool is_in_group(const struct suite_test *t, const char *group)
+{
+	int n;
+	const char *name = group_of(t, &n);
+
+	return (size_t)n == strlen(group) && !strncmp(name, group, (size_t)n);
 }
 
 static bool is_wanted(const struct suite_test *t)
 {
-	if (only_group && !is_in_group(t, only_group))
+	bool is_picked = !n_only_groups;
+
+	for (size_t i = 0; i < n_only_groups; i++)
+		is_picked |= is_in_group(t, only_groups[i]);
+	if (!is_picked)
 		return false;
 	if (left_out_group && is_in_group(t, left_out_group))
 		return false;
@@ -308,13 +322,17 @@ static void print_outcome(size_t number, const char *backend, const struct suite
 {
 	char line[1024], reason[512] = "no reason given";
 	FILE *f = fopen(o->log, "re");
+	const char *group;
+	int group_len;
 
 	while (f && fgets(line, sizeof(line), f))
 		if (!strncmp(line, "# skip: ", 8))
 			snprintf(reason, sizeof(reason), "%.*s", (int)strcspn(line + 8, "\n"),
 				line + 8);
-	printf("%s %zu - %s: %s", o->rc && o->rc != RC_SKIP ? "not ok" : "ok", number, backend,
-		t->name);
+	/* tools/lib/conformance.py makes its table of this */
+	group = group_of(t, &group_len);
+	printf("%s %zu - %s: %.*s: %s", o->rc && o->rc != RC_SKIP ? "not ok" : "ok", number,
+		backend, group_len, group, t->name);
 	if (o->rc == RC_SKIP)
 		printf(" # SKIP %s", reason);
 	printf("\n");
@@ -508,7 +526,7 @@ static void become_nobody(void)
 static void usage(FILE *f)
 {
 	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list]\n"
-		   "                   [--group NAME] [--without NAME] [--label TEXT]\n"
+		   "                   [--group NAME]... [--without NAME] [--label TEXT]\n"
 		   "                   [--user] [--owner UID] [--except BACKEND] [PART OF A NAME]\n"
 		   "--user: as an ordinary user. --owner: whose workspaces are, for root.\n"
 		   "Without --backend: every back end that is usable here and runs commands.\n"
@@ -535,8 +553,8 @@ int main(int argc, char **argv)
 			names[n_names++] = optarg;
 		else if (o == 'j')
 			jobs = strtoul(optarg, NULL, 10);
-		else if (o == 'g')
-			only_group = optarg;
+		else if (o == 'g' && n_only_groups < MAX_GROUPS)
+			only_groups[n_only_groups++] = optarg;
 		else if (o == 'w')
 			left_out_group = optarg;
 		else if (o == 'l')

@@ -145,6 +145,10 @@ struct cell_spec suite_spec(const struct suite *s);
 struct cell *open_spec(const struct cell_spec *spec);
 struct cell *open_cell(const struct suite *s); /* ephemeral, with probe in its workspace */
 struct cell *open_named(const struct suite *s, const char *name);
+/* The same with real programs in it, interpreters above all: the suite's own root tree and image have none. The host's programs
+ * are a root to some; the others may be given an image for this ($CELL_TEST_PYTHON_IMAGE). */
+struct cell_spec programs_spec(const struct suite *s);
+struct cell *open_programs(const struct suite *s, const char *name); /* or as by suite_spec() */
 void put_probe(const struct suite *s, struct cell *c);
 void close_cell(struct cell **c);
 #define auto_cell __attribute__((cleanup(close_cell)))

@@ -100,7 +100,10 @@ def cell(engine):
     c = Cell(engine.backend, engine.env)
     yield c
     cells = c.remove()
-    wait_for(lambda: not engine.containers(), "no container is left")
+    try:
+        wait_for(lambda: not engine.containers(), "no container is left")
+    finally:
+        engine.remove_containers()  # or the next test would be blamed
     assert not cells
 
 

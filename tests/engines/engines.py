@@ -282,6 +282,7 @@ class Oci:
     """No engine: a runtime. A cell whose record a test broke leaves empty cgroups, which the next one sweeps a minute later; here
     nobody waits for that."""
 
+    backend = "oci"
     env = {}
 
     def __init__(self):

@@ -36,6 +36,7 @@ class Parser:
 
     def __init__(self):
         self.results = []
+        self.notes = []  # comments before the first test
         self.planned = None
         self.plan_comment = ""
         self.bail = None
@@ -52,6 +53,8 @@ class Parser:
             self.bail = line
         elif self.results:
             self.results[-1].detail.append(line.removeprefix("# "))
+        elif line.startswith("#"):
+            self.notes.append(line)
         return None
 
     def _result(self, found):
