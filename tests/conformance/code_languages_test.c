@@ -172,6 +172,7 @@ TEST(a_shell_may_become_another_program)
 	ASSERT_INT(killed.done.state, CELL_CODE_LOST);
 	ASSERT_INT(killed.done.signal, SIGKILL);
 	ASSERT_STR(killed.error_name, "InterpreterDied");
+	expect_out(c, "shell", "echo up", "up\n"); /* its start is no part of the deadline */
 	OK(cell_code(c,
 		&(struct cell_code_opts){.code = "exec sleep 1000",
 			.language = "shell",
