@@ -23,7 +23,7 @@ run: ## install what is missing, build, and show a cell at work
 	@tools/demo $(BUILD)/cell
 
 test: ## install what is missing and run the tests; SUITES="unit cli" picks some, V=1 shows each
-	@tools/setup test $(if $(filter engines%,$(SUITES)),engines)
+	@tools/setup test $(if $(filter engines%,$(SUITES)),engines) $(filter images,$(SUITES))
 	@tools/run-tests -j $(JOBS) $(if $(V),--verbose) $(SUITES)
 
 test-vm: ## the jail in a virtual machine with Debian's kernel and cgroup2; SUITES=, KERNEL=[RELEASE/]PACKAGE, ACCEL=kvm

@@ -143,6 +143,40 @@ function writeStream(fd, bytes) {
 	writeAll(fd, bytes);
 }
 
+/* Ways back to stdout and stderr for when the code has closed them: Node cannot copy an fd, but opening takes the lowest. */
+const spares = [1, 2].map((fd) => {
+	try {
+		return fs.openSync(`/proc/self/fd/${fd}`, 'w');
+	} catch (e) {
+		return -1;
+	}
+});
+
+function isOpen(fd) {
+	try {
+		fs.fstatSync(fd);
+		return true;
+	} catch (e) {
+		return false;
+	}
+}
+
+function reopenStreams() {
+	if (isOpen(1) && isOpen(2))
+		return;
+	try {
+		const low = isOpen(0) ? -1 : fs.openSync('/dev/null', 'r');
+		for (const fd of [1, 2]) {
+			if (!isOpen(fd) && spares[fd - 1] >= 0)
+				fs.openSync(`/proc/self/fd/${spares[fd - 1]}`, 'w');
+		}
+		if (low > 2)
+			closeSync(low);
+	} catch (e) {
+		/* they stay closed */
+	}
+}
+
 function openStream(name, fd) {
 	let stream = null;
 
@@ -155,7 +189,8 @@ function openStream(name, fd) {
 				try {
 					writeStream(fd, chunk);
 				} catch (e) {
-					return done(e);
+					if (e.code !== 'EBADF')	/* closed by the user: lost, and open again in the next run */
+						return done(e);
 				}
 				done();
 			},
@@ -271,12 +306,51 @@ function lexicalNames() {
 
 /* ---- interrupts ---- */
 
+/* Signals are told by threads, which may have their turn only when the next run is under way. One that sleeps has none to tell. */
+const tellers = [];		/* fds of their /proc files */
+const tellerState = Buffer.alloc(512);
+
+function addTeller(thread) {
+	try {
+		tellers.push(fs.openSync(`/proc/self/task/${thread}/stat`, 'r'));
+	} catch (e) {
+		/* no /proc here: a signal that comes at the very end of a run may hit the next */
+	}
+}
+
+function isAsleep(fd) {
+	try {
+		const n = readSync(fd, tellerState, 0, tellerState.length, 0);
+		return tellerState[tellerState.lastIndexOf(41, n) + 2] === 83;	/* behind its name: S */
+	} catch (e) {
+		return true;
+	}
+}
+
+/* Whatever was sent until now has been told. */
+function hearAll() {
+	for (const fd of tellers) {
+		for (let i = 0; i < 1000 && !isAsleep(fd); i++)
+			sleep(0.2);
+	}
+}
+
+function threads() {
+	try {
+		return fs.readdirSync('/proc/self/task');
+	} catch (e) {
+		return [];
+	}
+}
+
 const signals = (() => {
 	try {
 		const b = process.binding('contextify');
+		const before = threads();
 		/* Twice: stopping one of two forgets a signal and leaves the handler where it is. */
 		b.startSigintWatchdog();
 		b.startSigintWatchdog();
+		threads().filter((t) => !before.includes(t)).forEach(addTeller);
 		return {
 			isPending: () => b.watchdogHasPendingSigint(),
 			forget() {
@@ -354,6 +428,9 @@ const GUARD = `
 	const fs = require('fs'), vm = require('vm'), inspector = require('inspector'), { workerData, parentPort } = require('worker_threads');
 	const flags = new Int32Array(workerData), session = new inspector.Session();
 	session.connectToMainThread();
+	try {
+		flags[5] = Number(fs.readlinkSync('/proc/thread-self').replace(/.*\\//, ''));
+	} catch (e) {}
 	globalThis.wait = () => {
 		Atomics.store(flags, 4, 1);
 		Atomics.notify(flags, 4);
@@ -391,14 +468,14 @@ const GUARD = `
 	session.disconnect();
 	Atomics.add(flags, 2, 1);
 	Atomics.notify(flags, 2);`;
-let guardFlags = null;		/* [wake, interrupts, signs of life, main thread watches, is ready] */
+let guardFlags = null;		/* [wake, interrupts, signs of life, main thread watches, is ready, id of its thread] */
 let guardSeen = 0;
 let idleResources = 8;
 
 function startGuard() {
 	if (guardFlags)
 		return;
-	guardFlags = new Int32Array(new SharedArrayBuffer(20));
+	guardFlags = new Int32Array(new SharedArrayBuffer(24));
 	try {
 		const { Worker } = require('worker_threads');
 		const guard = new Worker(GUARD, { eval: true, workerData: guardFlags.buffer, env: {}, execArgv: [],
@@ -411,6 +488,7 @@ function startGuard() {
 		});
 		guard.unref();
 		Atomics.wait(guardFlags, 4, 0, 1000);	/* what runs from now on is guarded */
+		addTeller(guardFlags[5]);
 	} catch (e) {
 		/* too few threads: then a callback that never returns is ended by the guest */
 	}
@@ -456,6 +534,8 @@ function startRun(number, flags, code) {
 
 	count = number;
 	run = me;
+	reopenStreams();
+	hearAll();
 	signals.forget();
 	wasInterrupted();
 	renewRequire();

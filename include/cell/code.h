@@ -71,6 +71,7 @@ enum cell_code_event_type {
 	CELL_CODE_CLEAR,  /* forget the output so far: {"wait"} */
 	CELL_CODE_ANSWER, /* of a question (cell_context_vars and others): JSON */
 	CELL_CODE_DONE,	  /* `done` is filled; the last */
+	CELL_CODE_END,	  /* only of a look: that is all so far; the last */
 };
 
 struct cell_code_done {
@@ -120,6 +121,9 @@ int cell_code_start(struct cell *c, const struct cell_code_opts *opts, struct ce
 /* To a run started before, from this byte of its events on (cell_code_offset()). */
 int cell_code_attach(struct cell *c, const char *id, uint64_t offset, struct cell_code_run **ret,
 	struct cell_error *err);
+/* As attach, but only to see: holds nothing back, answers nothing. Without is_following it ends with what is there. */
+int cell_code_look(struct cell *c, const char *id, uint64_t offset, bool is_following,
+	struct cell_code_run **ret, struct cell_error *err);
 /* The next event. timeout_ms: -1 waits, 0 polls (cell_poll_fd() tells when). After DONE: NONE. */
 int cell_code_next(struct cell_code_run *x, int timeout_ms, struct cell_code_event *ret,
 	struct cell_error *err);

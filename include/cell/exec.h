@@ -172,6 +172,7 @@ struct cell_exec_info {
 	enum cell_exec_state state;
 	int64_t pid; /* as the guest sees it */
 	bool is_tty;
+	bool is_code; /* a run of code: its stdout is a stream of events; cell_code_look() */
 	uint64_t started_unix_ms;
 	struct cell_exit exit;		 /* when not RUNNING */
 	uint64_t out_bytes, err_bytes;	 /* written so far */

@@ -61,7 +61,7 @@ struct cells {
 	/* Code that remembers: see cell/code.h. */
 	int (*code_start)(struct cell *c, const struct cell_code_opts *opts,
 		struct cell_code_run **ret, struct cell_error *err);
-	int (*code_attach)(struct cell *c, const char *id, uint64_t offset,
+	int (*code_look)(struct cell *c, const char *id, uint64_t offset, bool is_following,
 		struct cell_code_run **ret, struct cell_error *err);
 	int (*code_next)(struct cell_code_run *x, int timeout_ms, struct cell_code_event *ret,
 		struct cell_error *err);

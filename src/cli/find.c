@@ -19,7 +19,8 @@ struct search {
 
 static struct cli_found found_of(const struct cell_exec_info *info)
 {
-	struct cli_found f = {.is_tty = info->is_tty, .state = info->state};
+	struct cli_found f = {
+		.is_tty = info->is_tty, .is_code = info->is_code, .state = info->state};
 
 	(void)snprintf(f.id, sizeof(f.id), "%s", info->id);
 	return f;

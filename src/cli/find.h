@@ -10,6 +10,7 @@
 struct cli_found {
 	char id[CELL_EXEC_ID_MAX];
 	bool is_tty;
+	bool is_code; /* a run of code */
 	enum cell_exec_state state;
 };
 

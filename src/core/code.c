@@ -22,6 +22,7 @@ struct cell_code_run {
 	struct cell_exec *exec;
 	struct code_reader reader;
 	bool has_ended;
+	bool is_look, has_done;
 };
 
 static int put_code(const struct cell_code_opts *o, const char *kind, struct buf *b,
@@ -127,6 +128,21 @@ int cell_code_attach(struct cell *c, const char *id, uint64_t offset, struct cel
 	return r < 0 ? r : wrap(exec, offset, ret, err);
 }
 
+int cell_code_look(struct cell *c, const char *id, uint64_t offset, bool is_following,
+	struct cell_code_run **ret, struct cell_error *err)
+{
+	struct cell_exec *exec;
+	int r = cell_exec_attach(c, id,
+		&(struct cell_attach_opts){.out_offset = offset, .no_follow = !is_following}, &exec,
+		err);
+
+	if (r == 0)
+		r = wrap(exec, offset, ret, err);
+	if (r == 0)
+		(*ret)->is_look = true;
+	return r;
+}
+
 void cell_code_free(struct cell_code_run *x)
 {
 	if (!x)
@@ -194,8 +210,10 @@ int cell_code_next(struct cell_code_run *x, int timeout_ms, struct cell_code_eve
 	while (!x->has_ended || x->reader.n) {
 		int r = code_reader_next(&x->reader, ret);
 
-		if (r > 0)
+		if (r > 0) {
+			x->has_done |= ret->type == CELL_CODE_DONE;
 			return 0;
+		}
 		if (r < 0)
 			return cell_fail(err, CELL_EPROTOCOL, -r, "read the events of run '%s'",
 				cell_code_id(x));
@@ -203,5 +221,7 @@ int cell_code_next(struct cell_code_run *x, int timeout_ms, struct cell_code_eve
 		if (r <= 0)
 			return r;
 	}
+	if (x->is_look && !x->has_done)
+		ret->type = CELL_CODE_END;
 	return 0;
 }

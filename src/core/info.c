@@ -63,6 +63,7 @@ static int on_ps(const struct link_event *ev, void *user)
 		.state = (enum cell_exec_state)number_of(ev, WIRE_T_STATE),
 		.pid = (int64_t)number_of(ev, WIRE_T_PID),
 		.is_tty = number_of(ev, WIRE_T_FLAGS) & CELL_EXEC_TTY,
+		.is_code = number_of(ev, WIRE_T_FLAGS) & WIRE_PS_RUN,
 		.started_unix_ms = number_of(ev, WIRE_T_STARTED),
 		.exit =
 			{

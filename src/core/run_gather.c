@@ -125,6 +125,7 @@ int run_gather_add(struct run_gather *g, const struct cell_code_event *e)
 		return 0;
 	case CELL_CODE_INPUT:
 	case CELL_CODE_NONE:
+	case CELL_CODE_END:
 		return 0;
 	}
 	return 0;

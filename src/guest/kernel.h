@@ -39,6 +39,7 @@ struct language {
 	const char *boot;		      /* argument that starts the driver */
 	const char *needs;		      /* a program that has to be there, too, or NULL */
 	const struct language *instead;	      /* what runs it where this one has no program */
+	bool may_exec; /* its code may become another program, whose output and end are the run's */
 };
 /* NULL: no such language. NULL or "" is python. */
 const struct language *language_find(const char *name);

@@ -49,6 +49,7 @@ static const struct language languages[] = {
 		.text_end = kernel_shell_end,
 		.flags = LIST("--norc", "--noprofile"),
 		.boot = "/dev/fd/4",
+		.may_exec = true,
 	},
 	{
 		.name = "sql",

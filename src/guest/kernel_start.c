@@ -246,14 +246,17 @@ void kernel_buried(struct kernel *k)
 	struct run *r = k->runs;
 	int status = k->exit.status;
 	bool was_idle = k->state == KERNEL_IDLE || !r;
+	/* `exec program` ends as that program does, like `exit` */
+	bool is_own_end = k->language->may_exec && k->state == KERNEL_BUSY && WIFEXITED(status) &&
+			  !k->is_oom && !k->killed_why[0];
 	const struct run_end end = {
-		.state = CELL_CODE_LOST,
+		.state = is_own_end ? CELL_CODE_ENDED : CELL_CODE_LOST,
 		.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 		.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0,
 		.is_oom = k->is_oom,
 		.cpu_ns = k->exit.cpu_ns,
 		.max_rss = k->exit.max_rss,
-		.error_name = "InterpreterDied",
+		.error_name = is_own_end ? NULL : "InterpreterDied",
 		.error_message = why,
 	};
 

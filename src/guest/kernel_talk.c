@@ -231,7 +231,8 @@ static bool fill(struct kernel *k)
 	}
 	if (n == 0 || errno != EAGAIN) {
 		k->is_hung_up = true;
-		if (!k->has_exited) /* it exits, or has become something that is no interpreter */
+		/* it exits, or has become something that is no interpreter */
+		if (!k->has_exited && !(k->language->may_exec && k->state == KERNEL_BUSY))
 			kernel_kill(k, "");
 	}
 	return false;

@@ -71,7 +71,8 @@ static int op_ps(struct stream *s, const struct request *rq, struct cell_error *
 		(void)wire_put_str(&b, WIRE_T_LABEL, j->label);
 		(void)wire_put_u64(&b, WIRE_T_STATE, state_of(j));
 		(void)wire_put_u64(&b, WIRE_T_PID, (uint64_t)leader_of(j));
-		(void)wire_put_u64(&b, WIRE_T_FLAGS, j->is_tty ? CELL_EXEC_TTY : 0);
+		(void)wire_put_u64(&b, WIRE_T_FLAGS,
+			(j->is_tty ? CELL_EXEC_TTY : 0u) | (j->is_run ? WIRE_PS_RUN : 0u));
 		(void)wire_put_u64(&b, WIRE_T_STARTED, j->started_unix_ms);
 		(void)wire_put_u64(&b, WIRE_T_OUT_OLDEST, job_oldest(j, 0));
 		(void)wire_put_u64(&b, WIRE_T_ERR_OLDEST, job_oldest(j, 1));

@@ -107,7 +107,8 @@ enum wire_op {
 enum wire_exec_flags {
 	WIRE_EXEC_QUIET = 1 << 16, /* no REPLY at the start; END has the id too */
 	WIRE_RUN_DEFAULT_TIMEOUT =
-		1 << 17, /* of RUN: the timeout is the context's, if that has one */
+		1 << 17,       /* of RUN: the timeout is the context's, if that has one */
+	WIRE_PS_RUN = 1 << 18, /* in PS: a run of code */
 };
 
 /* The events of a run: a header of 8 bytes (u8 type, enum cell_code_event_type; u8 flags; u16 0; u32 length)

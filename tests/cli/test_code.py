@@ -254,6 +254,45 @@ def test_events_as_lines(cell):
     cell.fails("code", "--stream", "-c", "1", says=["--json"])
 
 
+def run_id(cell, name, beginning):
+    """The id of the run whose code begins like this."""
+    return next(i for i, c in cell.ps(name, "--all").items() if c["command"].startswith(f"python: {beginning}"))
+
+
+def test_logs_show_a_run_as_it_was_shown(cell, web):
+    code = "import sys; print('one'); print('aside', file=sys.stderr)\nprint('two'); display('shown'); 6 * 7"
+    shown = cell.ok("code", "-s", "web", "-c", code)
+    ident = run_id(cell, "web", "import sys")
+    r = cell.ok("logs", "web", ident)
+    assert (r.text, r.errors) == (shown.text, "aside\n") and r.text == "one\ntwo\n'shown'\n42\n"
+    together = cell.ok("logs", "web", ident, stderr=subprocess.STDOUT).text
+    assert together == "one\naside\ntwo\n'shown'\n42\n", "in the order in which they were written"
+    assert cell.ok("logs", "--stderr", "web", ident).text == "" and cell.ok("logs", "--stdout", "web", ident).errors == ""
+    o = cell.ok("logs", "--json", "web", ident).json
+    assert (o["id"], o["value"], o["stdout"], o["stderr"], o["state"]) == (ident, "42", "one\ntwo\n", "aside\n", "kept")
+
+
+def test_logs_of_a_run_that_failed_show_its_traceback(cell, web):
+    failed = cell("code", "-s", "web", "-c", "def f():\n    1 / 0\nf()")
+    r = cell.ok("logs", "web", run_id(cell, "web", "def f"))
+    assert r.errors == failed.errors and "ZeroDivisionError" in r.errors and r.text == ""
+
+
+def test_logs_follow_a_run_and_disturb_nothing(cell, web):
+    runner = cell.popen("code", "-s", "web", "-c", "import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('ended')")
+    wait_until(lambda: cell.ps("web"))
+    ident = run_id(cell, "web", "import os")
+    wait_until(lambda: cell.ok("logs", "web", ident).text == "begun\n")
+    assert "state" not in cell.ok("logs", "--json", "web", ident).json, "it has not ended"
+    gone, follower = cell.popen("logs", "-f", "web", ident), cell.popen("logs", "-f", "web", ident)
+    assert gone.stdout.readline() == follower.stdout.readline() == b"begun\n"
+    gone.send_signal(signal.SIGINT)
+    assert gone.wait(60) == 130, "looking ends, the run goes on"
+    cell.ok("exec", "web", "--", "touch", "go")
+    assert rest_of(follower) == b"ended\n" and follower.wait(60) == 0
+    assert rest_of(runner) == b"begun\nended\n" and runner.wait(60) == 0
+
+
 def test_much_output_is_whole(cell):
     r = cell.ok("code", "-c", "for i in range(300000): print(i)")
     assert r.text == "".join(f"{i}\n" for i in range(300000))

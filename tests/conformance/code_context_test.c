@@ -278,6 +278,41 @@ TEST_NEEDS(a_run_is_read_afterwards_from_any_event, NEEDS(BACKGROUND))
 	}
 }
 
+TEST_NEEDS(a_look_at_a_run_ends_with_what_is_there, NEEDS(BACKGROUND))
+{
+	auto_cell struct cell *c = open_python(s);
+	struct cell_code_run *x = NULL;
+	struct cell_exec_info info;
+	struct cell_code_event ev;
+
+	OK(cell_code_start(c,
+		&(struct cell_code_opts){.id = "looked-at",
+			.code = "import os, time\nprint('begun', flush=True)\n"
+				"while not os.path.exists('go'): time.sleep(0.01)"},
+		&x, &E));
+	OK(cell_code_next(x, (int)patience(20000), &ev, &E));
+	ASSERT_INT(ev.type, CELL_CODE_STDOUT);
+	ASSERT(find_exec(c, "looked-at", &info) && info.is_code);
+	for (int i = 0; i < 2; i++) {
+		struct cell_code_run *look = NULL;
+
+		OK(cell_code_look(c, "looked-at", 0, false, &look, &E));
+		OK(cell_code_next(look, (int)patience(20000), &ev, &E));
+		ASSERT(ev.type == CELL_CODE_STDOUT && ev.len == 6);
+		OK(cell_code_next(look, (int)patience(20000), &ev, &E));
+		ASSERT_INT(ev.type, CELL_CODE_END);
+		free_run(&look);
+	}
+	auto_result struct cell_result w = sh(c, "> go");
+	ASSERT_INT(w.exit.exit_code, 0);
+	struct flow f = {.hash = HASH_START};
+	OK(cell_code_look(c, "looked-at", 0, true, &f.x, &E));
+	flow_end(&f);
+	ASSERT_STR(f.log, "o:begun\n|D");
+	flow_free(&f);
+	free_run(&x);
+}
+
 static void start_and_die(struct suite *s, void *arg)
 {
 	struct cell *c = NULL;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* code_languages_test.c: JavaScript, shell and SQL in a cell: state, values, errors, interrupts and ends, as the guest and
  * the library give them. What their drivers do in detail is tested without a cell, in tests/kernels. */
+#include <signal.h>
+
 #include "cell/code.h"
 
 #include "suite.h"
@@ -139,6 +141,41 @@ TEST(a_shell_is_interrupted_and_goes_on)
 	expect_out(c, "shell", "echo $kept", "7\n");
 	expect_ended(c, "shell", "exit 3", 3);
 	expect_out(c, "shell", "echo \"[$kept]\"", "[]\n");
+}
+
+/* `exec program`: what it writes, however late, is the run's, and its end the shell's. */
+TEST(a_shell_may_become_another_program)
+{
+	auto_cell struct cell *c = open_with(s, "shell");
+	auto_code struct cell_code_result r = {0}, killed = {0}, late = {0};
+
+	expect_out(c, "shell", "kept=7", "");
+	r = run(c, "shell",
+		"echo first; exec sh -c 'echo second; sleep 0.3; seq 200000 | tail -n 1; echo e "
+		">&2; exit 4'");
+	ASSERT_STR(r.out, "first\nsecond\n200000\n");
+	ASSERT_STR(r.err, "e\n");
+	ASSERT_INT(r.done.state, CELL_CODE_ENDED);
+	ASSERT_INT(r.done.exit_code, 4);
+	ASSERT(!r.error_name);
+	expect_out(c, "shell", "echo \"[$kept]\"", "[]\n");
+	expect_ended(c, "shell", "exec true", 0);
+	killed = run(c, "shell", "exec sh -c 'echo seen; kill -9 $$'");
+	ASSERT_STR(killed.out, "seen\n");
+	ASSERT_INT(killed.done.state, CELL_CODE_LOST);
+	ASSERT_INT(killed.done.signal, SIGKILL);
+	ASSERT_STR(killed.error_name, "InterpreterDied");
+	expect_out(c, "shell", "echo up", "up\n"); /* its start is no part of the deadline */
+	OK(cell_code(c,
+		&(struct cell_code_opts){.code = "exec sleep 1000",
+			.language = "shell",
+			.timeout_ms = 300,
+			.grace_ms = 30000},
+		&late, &E));
+	ASSERT(late.done.timed_out);
+	ASSERT_INT(late.done.state, CELL_CODE_LOST);
+	ASSERT_INT(late.done.signal, SIGINT);
+	expect_out(c, "shell", "echo again", "again\n");
 }
 
 TEST(sql_gives_tables_from_a_database_and_from_a_file)

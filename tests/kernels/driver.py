@@ -105,6 +105,7 @@ class Driver:
         high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 50) for fd in (theirs.fileno(), text)]
 
         def place():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what was started in the background, and bash keeps it so
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
             os.set_inheritable(3, True)

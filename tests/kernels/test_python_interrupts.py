@@ -124,7 +124,7 @@ def test_a_blocked_print_can_be_interrupted(d):
     r = d.finish()
     assert r.error["name"] == "KeyboardInterrupt"
     assert r.out.replace("x" * 1000 + "\n", "").strip("x\n") == ""
-    assert d.run("print('next')").out == "next\n" if "x" not in d.run("1").out else True
+    assert d.run("print('next')").out == "next\n", "nothing of the run before is left to be written"
 
 
 def test_interrupts_between_runs_do_nothing(d):
@@ -136,8 +136,7 @@ def test_interrupts_between_runs_do_nothing(d):
     assert d.run("x").value == "5"
     for i in range(100):
         d.interrupt()
-        r = d.run(f"x + {i}")
-        assert r.value == str(5 + i) or r.error["name"] == "KeyboardInterrupt"
+        assert d.run(f"x + {i}").value == str(5 + i)
 
 
 def test_interrupt_before_the_code_was_read(d):
@@ -230,10 +229,7 @@ def test_interrupts_at_any_moment(shared, pieces, seed):
             assert r.error["name"] in ("KeyboardInterrupt", "ZeroDivisionError", "SyntaxError", "UsageError"), r
         if chance.random() < 0.3:
             d.interrupt()
-    # A last interrupt may still be on its way, and then hits this.
-    r = d.run("marker")
-    assert r.value == "'still here'" or r.error["name"] == "KeyboardInterrupt"
-    assert any(d.run("marker").value == "'still here'" for _ in range(3))
+    assert d.run("marker").value == "'still here'", "one that came after the end is for nobody"
 
 
 @pytest.fixture(scope="module")

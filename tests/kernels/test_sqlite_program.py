@@ -159,8 +159,13 @@ def test_an_interrupt_keeps_the_state(d):
         r = interrupt_at_display(d, "select 1; select 2; " + FOREVER)
         assert r.status == "error" and r.error["name"] == "Interrupted"
         assert rows(d.run("select a from kept")) == [[7]]
-    d.interrupt()
-    assert rows(d.run("select a from kept")) == [[7]]
+
+
+def test_an_interrupt_that_came_too_late_stops_nothing(d):
+    d.run("create table kept(a); insert into kept values (7)")
+    for _ in range(100):
+        d.interrupt()
+        assert rows(d.run("select a from kept")) == [[7]]
 
 
 def test_rows_without_end_are_interrupted(d):

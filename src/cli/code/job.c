@@ -99,6 +99,8 @@ static void stop(struct code_job *j, int signal)
 {
 	struct cell_error ignored;
 
+	if (j->look_id)
+		j->n_stops = 2; /* it is not ours to stop */
 	switch (++j->n_stops) {
 	case 1:
 		(void)cells->code_interrupt(j->run, &ignored);
@@ -138,12 +140,16 @@ static int take_event(struct code_job *j, const struct cell_code_event *e, struc
 
 	if (r < 0)
 		return err && err->code ? r : cell_fail_errno(err, -r, "keep what the code gives");
-	if (e->type == CELL_CODE_INPUT)
+	if (e->type == CELL_CODE_INPUT && !j->look_id)
 		ask(j, e);
 	if (e->type == CELL_CODE_DONE) {
 		j->done = e->done;
 		j->has_done = true;
 		j->is_over = true;
+	}
+	if (e->type == CELL_CODE_END) {
+		j->is_over = true;
+		return 0;
 	}
 	return j->screen ? code_screen_event(j->screen, e, err) : 0;
 }
@@ -181,6 +187,10 @@ static void check_reader(struct code_job *j)
 	if (j->is_broken || !j->screen || !(j->screen->out.is_broken || j->screen->err.is_broken))
 		return;
 	j->is_broken = true;
+	if (j->look_id) {
+		j->is_over = true;
+		return;
+	}
 	(void)cells->code_interrupt(j->run, &ignored);
 	j->give_up_at_ms = now_ms() + GRACE_MS;
 }
@@ -251,7 +261,9 @@ int code_job_run(struct code_job *j, struct cell_error *err)
 	int r;
 
 	j->opts.with_input = j->input != NULL;
-	r = cells->code_start(j->cell, &j->opts, &j->run, err);
+	r = j->look_id ? cells->code_look(j->cell, j->look_id, j->look_from, j->is_following,
+				 &j->run, err)
+		       : cells->code_start(j->cell, &j->opts, &j->run, err);
 	if (r == 0 && j->is_sole && j->opts.timeout_ms)
 		j->give_up_at_ms = now_ms() + j->opts.timeout_ms +
 				   (j->opts.grace_ms ? j->opts.grace_ms : GRACE_MS) + OVERDUE_MS;

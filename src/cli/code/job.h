@@ -25,6 +25,9 @@ struct code_job {
 	int (*take)(const struct cell_code_event *e, void *user);
 	void *user;
 	struct code_input *input; /* NULL: input() finds nothing */
+	const char *look_id; /* of a run that is there: only look at it; opts count for nothing */
+	uint64_t look_from;  /* from this byte of its events on */
+	bool is_following;   /* until it ends; else what there is */
 	bool is_sole; /* the cell is for this run alone: what does not stop is ended with it */
 
 	/* how it ended */

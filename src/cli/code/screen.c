@@ -255,6 +255,7 @@ int code_screen_event(struct code_screen *s, const struct cell_code_event *e,
 	case CELL_CODE_ANSWER:
 	case CELL_CODE_DONE:
 	case CELL_CODE_NONE:
+	case CELL_CODE_END:
 		return 0;
 	}
 	return 0;

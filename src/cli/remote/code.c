@@ -22,6 +22,7 @@ struct remote_run {
 	struct ws_client *ws;
 	uint64_t next; /* where the next event begins */
 	bool is_over;
+	bool is_look, is_following;
 	unsigned attempt;
 	uint64_t retry_at_ms;
 	char *data; /* of the event given last */
@@ -66,8 +67,8 @@ static int join(struct remote_run *x, struct cell_error *err)
 {
 	auto_free char *path = cli_format("/runs/%s/events", x->id);
 	auto_free char *offset = cli_format("%" PRIu64, x->next);
-	auto_free char *target =
-		remote_target(x->cell->id, path, "offset", offset, "hold", "true", NULL);
+	auto_free char *target = remote_target(x->cell->id, path, "offset", offset, "hold",
+		x->is_look ? "false" : "true", "follow", x->is_following ? "true" : "false", NULL);
 
 	return remote_socket(target, &x->ws, err);
 }
@@ -138,7 +139,11 @@ static int take_text(struct remote_run *x, const void *p, size_t n, struct cell_
 		x->next = (uint64_t)remote_int(o, "next");
 	*ret = (struct cell_code_event){
 		.type = type, .is_late = json_is_true(json_object_get(o, "late"))};
-	if (type == CELL_CODE_DONE) {
+	if (x->is_look && !strcmp(word, "end")) {
+		x->is_over = true;
+		ret->type = CELL_CODE_END;
+		r = 1;
+	} else if (type == CELL_CODE_DONE) {
 		r = take_done(x, o, ret, err);
 	} else if (type == CELL_CODE_STDOUT || type == CELL_CODE_STDERR) {
 		r = take_output(x, o, ret);
@@ -184,8 +189,10 @@ int remote_code_next(struct cell_code_run *cx, int timeout_ms, struct cell_code_
 
 	(void)timeout_ms; /* our callers poll */
 	*ret = (struct cell_code_event){.type = CELL_CODE_NONE};
-	if (x->is_over)
+	if (x->is_over) {
+		ret->type = x->is_look ? CELL_CODE_END : CELL_CODE_NONE;
 		return 0;
+	}
 	if (!x->ws)
 		r = rejoin(x, err);
 	if (r == 0 && x->ws)
@@ -203,6 +210,7 @@ static struct remote_run *run_new(struct cell *c, const char *id)
 
 	x->cell = remote_cell_of(c);
 	x->cell->running = x;
+	x->is_following = true;
 	(void)snprintf(x->id, sizeof x->id, "%s", id);
 	return x;
 }
@@ -255,13 +263,15 @@ int remote_code_start(struct cell *c, const struct cell_code_opts *opts, struct 
 	return 0;
 }
 
-int remote_code_attach(struct cell *c, const char *id, uint64_t offset, struct cell_code_run **ret,
-	struct cell_error *err)
+int remote_code_look(struct cell *c, const char *id, uint64_t offset, bool is_following,
+	struct cell_code_run **ret, struct cell_error *err)
 {
 	struct remote_run *x = run_new(c, id);
 	int r;
 
 	x->next = offset;
+	x->is_look = true;
+	x->is_following = is_following;
 	r = join(x, err);
 	if (r < 0)
 		remote_code_free((struct cell_code_run *)x);

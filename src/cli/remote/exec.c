@@ -566,8 +566,12 @@ int remote_signal(struct cell *c, const char *id, int number, bool is_tree, stru
 static char *command_of(const json_t *o)
 {
 	const json_t *argv = json_object_get(o, "argv");
+	const char *code = remote_text(o, "code");
 	struct buf b = BUF_INIT(4096);
 
+	if (json_object_get(o, "context")) /* as a guest says it */
+		return cli_format("%s: %.*s", remote_text(o, "context"), (int)strcspn(code, "\n"),
+			code);
 	if (!argv)
 		return cli_strdup(remote_text(o, "command"));
 	for (size_t i = 0; i < json_array_size(argv) && b.len < 200; i++) {
@@ -581,36 +585,52 @@ static char *command_of(const json_t *o)
 	return text ? text : cli_strdup("");
 }
 
-int remote_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_error *err)
+static struct cell_exec_info info_of(const json_t *o, bool is_code, const char *command)
 {
-	auto_free char *target = remote_target(remote_cell_of(c)->id, "/execs", NULL);
+	bool is_running = !strcmp(remote_text(o, is_code ? "status" : "state"), "running");
+	int64_t started_ns = 0;
+
+	(void)clock_parse(remote_text(o, "started_at"), &started_ns);
+	return (struct cell_exec_info){.id = remote_text(o, "id"),
+		.command = command,
+		.state = is_running ? CELL_EXEC_RUNNING : CELL_EXEC_EXITED,
+		.pid = remote_int(o, "pid"),
+		.is_tty = json_is_true(json_object_get(o, "tty")),
+		.is_code = is_code,
+		.started_unix_ms = (uint64_t)started_ns / 1000000,
+		.exit = {.exit_code = (int)remote_int(o, "exit_code"),
+			.signal = (int)remote_int(o, "signal"),
+			.timed_out = json_is_true(json_object_get(o, "timed_out"))},
+		.out_bytes = (uint64_t)remote_int(o, is_code ? "next" : "stdout_bytes"),
+		.err_bytes = (uint64_t)remote_int(o, "stderr_bytes"),
+		.out_oldest = (uint64_t)remote_int(o, is_code ? "oldest" : "stdout_oldest"),
+		.err_oldest = (uint64_t)remote_int(o, "stderr_oldest"),
+		.label = remote_text(o, "request_id")};
+}
+
+static int list_some(struct cell *c, bool is_code, cell_exec_info_fn fn, void *user,
+	struct cell_error *err)
+{
+	auto_free char *target =
+		remote_target(remote_cell_of(c)->id, is_code ? "/runs" : "/execs", NULL);
 	json_t *page = NULL, *o;
 	size_t i;
 	int r = remote_call(&(struct remote_request){.target = target}, &page, err);
 
-	json_array_foreach (json_object_get(page, "execs"), i, o) {
+	json_array_foreach (json_object_get(page, is_code ? "runs" : "execs"), i, o) {
 		auto_free char *command = command_of(o);
-		bool is_running = !strcmp(remote_text(o, "state"), "running");
-		int64_t started_ns = 0;
-		(void)clock_parse(remote_text(o, "started_at"), &started_ns);
-		struct cell_exec_info info = {.id = remote_text(o, "id"),
-			.command = command,
-			.state = is_running ? CELL_EXEC_RUNNING : CELL_EXEC_EXITED,
-			.pid = remote_int(o, "pid"),
-			.is_tty = json_is_true(json_object_get(o, "tty")),
-			.started_unix_ms = (uint64_t)started_ns / 1000000,
-			.exit = {.exit_code = (int)remote_int(o, "exit_code"),
-				.signal = (int)remote_int(o, "signal"),
-				.timed_out = json_is_true(json_object_get(o, "timed_out"))},
-			.out_bytes = (uint64_t)remote_int(o, "stdout_bytes"),
-			.err_bytes = (uint64_t)remote_int(o, "stderr_bytes"),
-			.out_oldest = (uint64_t)remote_int(o, "stdout_oldest"),
-			.err_oldest = (uint64_t)remote_int(o, "stderr_oldest"),
-			.label = remote_text(o, "request_id")};
+		struct cell_exec_info info = info_of(o, is_code, command);
 		r = fn(&info, user);
 		if (r)
 			break;
 	}
 	json_decref(page);
 	return r;
+}
+
+int remote_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_error *err)
+{
+	int r = list_some(c, false, fn, user, err);
+
+	return r ? r : list_some(c, true, fn, user, err);
 }

@@ -155,8 +155,8 @@ int remote_ps(struct cell *c, cell_exec_info_fn fn, void *user, struct cell_erro
 /* code.c */
 int remote_code_start(struct cell *c, const struct cell_code_opts *opts, struct cell_code_run **ret,
 	struct cell_error *err);
-int remote_code_attach(struct cell *c, const char *id, uint64_t offset, struct cell_code_run **ret,
-	struct cell_error *err);
+int remote_code_look(struct cell *c, const char *id, uint64_t offset, bool is_following,
+	struct cell_code_run **ret, struct cell_error *err);
 int remote_code_next(struct cell_code_run *x, int timeout_ms, struct cell_code_event *ret,
 	struct cell_error *err);
 int remote_code_patience_ms(const struct cell_code_run *x);
