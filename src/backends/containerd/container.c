@@ -406,7 +406,7 @@ static int kill_task(struct ctd *d, const char *id, struct cell_error *err)
 }
 
 /* Nothing but the dead is removed. It is waited for, not asked again and again; and once more where a shim died on the way. */
-static int remove_task(struct ctd *d, const char *id, struct cell_error *err)
+static int remove_task(struct ctd *d, const char *id, bool is_dead, struct cell_error *err)
 {
 	const struct timespec pause = {.tv_nsec = 50 * 1000000};
 	int r = 0;
@@ -414,7 +414,8 @@ static int remove_task(struct ctd *d, const char *id, struct cell_error *err)
 	for (int i = 0; i < REMOVE_TRIES && !d->is_broken; i++) {
 		if (i > 0)
 			(void)nanosleep(&pause, NULL);
-		(void)kill_task(d, id, NULL);
+		if (!is_dead || i > 0)
+			(void)kill_task(d, id, NULL);
 		if (!d->is_broken)
 			r = about(d, "tasks.v1.Tasks/Wait", id, NULL, "wait for the task", err);
 		if (r == 0)
@@ -425,9 +426,9 @@ static int remove_task(struct ctd *d, const char *id, struct cell_error *err)
 	return r;
 }
 
-int ctd_container_remove(struct ctd *d, const char *id, struct cell_error *err)
+int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err)
 {
-	int r = remove_task(d, id, err);
+	int r = remove_task(d, id, is_dead, err);
 
 	if (r == 0)
 		r = about(d, "containers.v1.Containers/Delete", id, NULL, "remove the container",
@@ -459,7 +460,7 @@ static void sweep_one(struct ctd *d, const struct pb_field *info)
 	/* what is in another's sight may well be there */
 	if (*id && *directory == '/' && !strcmp(where, here) && stat(directory, &st) < 0 &&
 		errno == ENOENT)
-		(void)ctd_container_remove(d, id, NULL);
+		(void)ctd_container_remove(d, id, false, NULL);
 }
 
 void ctd_container_sweep(struct ctd *d)

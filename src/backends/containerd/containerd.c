@@ -144,11 +144,12 @@ static int containerd_destroy(struct cell *c, struct cell_error *err)
 	if (!id)
 		return 0;
 	guest_door_remove(c);
+	bool has_guest = cell_note_int(c, "guest_pid", 0) > 0;
 	int r = ctd_open(c, &d, err);
-	if (r == 0 && cell_note_int(c, "guest_pid", 0) > 0)
+	if (r == 0 && has_guest)
 		r = cell_guest_stop(c, err);
 	if (r == 0)
-		r = ctd_container_remove(d, id, err);
+		r = ctd_container_remove(d, id, has_guest, err);
 	if (r == 0)
 		ctd_container_sweep(d);
 	return r;

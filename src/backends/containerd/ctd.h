@@ -114,7 +114,7 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err);
 /* Is its first process there? No answer is no death. */
 bool ctd_container_runs(struct ctd *d, const char *id);
-/* Task, container and snapshot, whatever of them there is. */
-int ctd_container_remove(struct ctd *d, const char *id, struct cell_error *err);
+/* Task, container and snapshot, whatever of them there is. is_dead: its first process is, and need not be killed. */
+int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err);
 /* Those whose cell's directory is gone: their record was lost, and nobody would ever remove them. */
 void ctd_container_sweep(struct ctd *d);
