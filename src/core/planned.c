@@ -18,9 +18,6 @@
 #define NETWORK	   (CAP(NET_NONE) | CAP(NET_ALLOW) | CAP(NET_OPEN) | CAP(NET_PRIVATE) | CAP(SECRETS))
 #define HOST_FILES (CAP(WORKSPACE) | CAP(MOUNTS))
 
-#define CONTAINER                                                                           \
-	(COMMANDS | WALLS | RLIMITS | CGROUP | NETWORK | HOST_FILES | CAP(SYSCALL_FILTER) | \
-		CAP(IMAGE) | CAP(LIMIT_IO) | CAP(DEDICATED) | CAP(PAUSE) | CAP(SNAPSHOT))
 #define VM                                                                                     \
 	(COMMANDS | WALLS | RLIMITS | CGROUP | NETWORK | CAP(WORKSPACE) | CAP(OWN_KERNEL) |    \
 		CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(IMAGE) | CAP(LIMIT_DISK) | CAP(LIMIT_IO) | \
@@ -38,7 +35,6 @@ const struct cell_backend_planned cell_backends_planned[] = {
 		"a C library has no interpreter in its process to run code in; an SDK has its "
 		"caller's. The "
 		"nearest is subprocess: a process of its own, no wall"},
-	{"containerd", "a container by containerd, without Docker", CONTAINER, 2},
 	{"firecracker", "a Firecracker microVM", VM, 3},
 	{"qemu", "a QEMU virtual machine, with KVM or emulated", VM | CAP(GPU), 3},
 	{"cloud-hypervisor", "a Cloud Hypervisor virtual machine", VM, 3},

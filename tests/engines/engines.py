@@ -2,6 +2,7 @@
 """Container engines from Debian's packages, each started with directories and a socket of its own and stopped with
 everything it began. Nothing of an engine that runs on this machine is used or touched."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -16,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 
 IMAGE = "cell-test:latest"
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 PROGRAMS = ("sh cat echo printf sleep env ls head tail true false stty id kill wc dd mkdir rm ln touch sort tr pwd seq mv cp"
     " grep chmod readlink sha256sum date").split()
 
@@ -61,6 +63,33 @@ def root_archive():
         text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
         text("etc/group", "root:x:0:\nnogroup:x:65534:\n")
         text("etc/os-release", 'PRETTY_NAME="Image of the tests"\n')
+    return out.getvalue()
+
+
+def image_archive(name, layer=None, **config):
+    """An OCI layout of one layer, as a tar archive, as registries and `docker save` have it."""
+    layer = root_archive() if layer is None else layer
+    blobs = []
+
+    def blob(kind, content):
+        blobs.append(content)
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": "sha256:" + hashlib.sha256(content).hexdigest(),
+            "size": len(content)}
+
+    parts = {"config": blob("config.v1+json", json.dumps({"architecture": ARCHITECTURE, "os": "linux", "config": config,
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}).encode()),
+        "layers": [blob("layer.v1.tar", layer)]}
+    manifest = blob("manifest.v1+json", json.dumps({"schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json"} | parts).encode())
+    index = {"schemaVersion": 2, "manifests": [manifest | {"annotations": {"io.containerd.image.name": name}}]}
+    out = BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        files = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}', "index.json": json.dumps(index).encode()}
+        files |= {"blobs/sha256/" + hashlib.sha256(b).hexdigest(): b for b in blobs}
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            tar.addfile(entry, BytesIO(content))
     return out.getvalue()
 
 
@@ -278,6 +307,65 @@ class Podman(Engine):
             "system", "service", "--time", "0", f"unix://{self.socket}"]
 
 
+class ContainerdEngine(Engine):
+    """Containerd without Docker, asked by its own program."""
+
+    backend = "containerd"
+    space = "cell"
+
+    def __init__(self):
+        need("containerd", "ctr", "runc", "busybox")
+        super().__init__()
+        self.containerd = Containerd(self.dir / "c")
+        self.socket = self.containerd.address
+        self.env["CONTAINERD_ADDRESS"] = str(self.socket)
+
+    def start(self):
+        self.containerd.start()
+        self.process = self.containerd.process
+        self.ctr("version")
+        return self
+
+    def ctr(self, *args, **kwargs):
+        done = subprocess.run(["ctr", "-a", self.socket, "-n", self.space, *map(str, args)], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=60, **kwargs)
+        assert done.returncode == 0, (args, done.stdout, done.stderr)
+        return done.stdout
+
+    def load_image(self, name=f"docker.io/library/{IMAGE}", archive=None):
+        path = self.dir / "image.tar"
+        path.write_bytes(archive or image_archive(name))
+        self.ctr("images", "import", path)
+        path.unlink()
+
+    def containers(self):
+        """All there may be of one: container, task, snapshot of its own, lease."""
+        found = set(self.ctr("containers", "ls", "-q").split()) | set(self.ctr("tasks", "ls", "-q").split())
+        for line in self.ctr("snapshots", "ls").splitlines()[1:]:
+            if line.split()[-1] != "Committed":
+                found.add(line.split()[0])
+        return sorted(found | set(self.ctr("leases", "ls", "-q").split()))
+
+    def shims(self):
+        return [pid for pid in pids_naming(str(self.socket)) if pid != self.process.pid]
+
+    def mounts(self):
+        with open("/proc/self/mountinfo", encoding="utf-8") as f:
+            return [line.split()[4] for line in f if line.split()[4].startswith(f"{self.dir}/")]
+
+    def kill(self):
+        super().kill()
+        self.containerd.process = None
+
+    def remove_containers(self):
+        for name in self.containers():
+            for command in (("tasks", "rm", "-f", name), ("containers", "rm", name), ("snapshots", "rm", name)):
+                try:
+                    self.ctr(*command)
+                except AssertionError:
+                    pass  # it has not got that
+
+
 class Oci:
     """No engine: a runtime. A cell whose record a test broke leaves empty cgroups, which the next one sweeps a minute later; here
     nobody waits for that."""
@@ -306,4 +394,4 @@ class Oci:
         return []
 
 
-KINDS = {"docker": Docker, "podman": Podman}
+KINDS = {"docker": Docker, "podman": Podman, "containerd": ContainerdEngine}

@@ -3,7 +3,7 @@
  * oci.h: a container by an OCI runtime alone, without a daemon.
  *
  *	oci.c      the slots
- *	bundle.c   from a spec to a bundle: config.json, and a root that only the runtime sees
+ *	plan.c     from a spec to a bundle: its directory, and a root that only the runtime sees
  *	runtime.c  finding the runtime's program and running it
  */
 #pragma once
@@ -12,14 +12,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "backends/bundle/bundle.h"
 #include "core/backend.h"
 #include "core/image/image.h"
 
-#define OCI_GUEST_DIR "/.cell"
-#define OCI_WORKSPACE "/workspace"
-#define OCI_HOME      "/home/cell"
-#define OCI_GROUP     "cell-oci-" /* how its cgroups' names begin */
-#define OCI_UID	      65532u	  /* of a cell that has no files of the host and names no user */
+#define OCI_GROUP "cell-oci-" /* how its cgroups' names begin */
 
 /* ---- runtime.c ---- */
 
@@ -37,7 +34,7 @@ struct oci_call {
 /* Run it to its end. 0, or an error with the last thing it said. *ret_said (may be NULL): that, on failure. */
 int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struct cell_error *err);
 
-/* ---- bundle.c ---- */
+/* ---- plan.c ---- */
 
 struct oci_plan {
 	struct cell *c;

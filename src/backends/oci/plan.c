@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,35 +34,10 @@ static int no_memory(struct cell_error *err)
 	return cell_fail_errno(err, ENOMEM, "describe the container");
 }
 
-/* A name is looked up in the image, the topmost layer that has the file. */
-static int find_user(struct oci_plan *p, const char *name, struct cell_error *err)
-{
-	char path[4200];
-
-	for (size_t i = p->image.n_layers; i-- > 0;) {
-		(void)snprintf(path, sizeof path, "%s/etc/passwd", p->image.layers[i]);
-		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		auto_file FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
-
-		for (struct passwd *pw; f && (pw = fgetpwent(f));) {
-			if (strcmp(pw->pw_name, name) != 0)
-				continue;
-			p->uid = pw->pw_uid;
-			p->gid = pw->pw_gid;
-			return 0;
-		}
-		if (f)
-			break;
-	}
-	int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "run as user '%.64s'", name);
-	return cell_error_hint(err, r,
-		"no such user in the image's /etc/passwd; a numeric uid[:gid] works too");
-}
-
 static int choose_user(struct oci_plan *p, struct cell_error *err)
 {
 	const struct cell_spec *spec = p->spec;
-	unsigned uid = OCI_UID, gid = OCI_UID;
+	unsigned uid = BUNDLE_UID, gid = BUNDLE_UID;
 	struct stat st;
 	char end;
 
@@ -72,7 +46,8 @@ static int choose_user(struct oci_plan *p, struct cell_error *err)
 		if (n == 1 && !strchr(spec->user, ':'))
 			gid = uid;
 		else if (n != 2)
-			return find_user(p, spec->user, err);
+			return bundle_find_user((const char *const *)p->image.layers,
+				p->image.n_layers, spec->user, &p->uid, &p->gid, err);
 	} else if (spec->workspace) { /* files in it stay with whom it belongs to */
 		if (stat(spec->workspace, &st) < 0)
 			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
@@ -212,145 +187,34 @@ int oci_enter(void *plan)
 	(void)mkdirat(root, "home", 0755);
 	int r = make_directory(p, root, "tmp", 01777);
 	if (r == 0)
-		r = make_directory(p, root, OCI_HOME + 1, 0700);
+		r = make_directory(p, root, BUNDLE_HOME + 1, 0700);
 	if (r == 0 && !p->spec->workspace)
-		r = make_directory(p, root, OCI_WORKSPACE + 1, 0755);
+		r = make_directory(p, root, BUNDLE_WORKSPACE + 1, 0755);
 	return r;
-}
-
-/* --- config.json --- */
-
-static json_t *mount_entry(const char *target, const char *type, const char *source,
-	const char *options)
-{
-	json_t *list = json_array();
-
-	for (const char *p = options; *p; p += *p == ',') {
-		size_t n = strcspn(p, ",");
-		json_array_append_new(list, json_stringn(p, n));
-		p += n;
-	}
-	return json_pack("{s:s,s:s,s:s,s:o}", "destination", target, "type", type, "source", source,
-		"options", list);
-}
-
-static int add_mounts(const struct oci_plan *p, json_t *mounts, struct cell_error *err)
-{
-	static const struct {
-		const char *target, *type, *options;
-	} usual[] = {
-		{"/proc", "proc", "nosuid,noexec,nodev"},
-		{"/dev", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"},
-		{"/dev/pts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620"},
-		{"/dev/shm", "tmpfs", "nosuid,noexec,nodev,mode=1777,size=65536k"},
-		{"/sys", "sysfs", "nosuid,noexec,nodev,ro"},
-		{"/sys/fs/cgroup", "cgroup", "nosuid,noexec,nodev,relatime,ro"},
-	};
-
-	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-		if (json_array_append_new(mounts, mount_entry(usual[i].target, usual[i].type,
-							  usual[i].type, usual[i].options)) < 0)
-			return no_memory(err);
-	if (json_array_append_new(mounts, mount_entry(OCI_GUEST_DIR, "bind", p->door,
-						  "bind,ro,nosuid,nodev,rprivate")) < 0)
-		return no_memory(err);
-	if (p->spec->workspace &&
-		json_array_append_new(mounts, mount_entry(OCI_WORKSPACE, "bind", p->spec->workspace,
-						      "rbind,rw,nosuid,nodev,rprivate")) < 0)
-		return no_memory(err);
-	for (size_t i = 0; i < p->spec->n_mounts; i++) {
-		const struct cell_mount *m = &p->spec->mounts[i];
-		auto_free char *source = realpath(m->source, NULL);
-		struct stat st;
-
-		if (!source || stat(source, &st) < 0)
-			return cell_fail_errno(err, errno, "mount '%s'", m->source);
-		if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) || !strcmp(source, "/")) {
-			int r = cell_fail(err, CELL_EINVAL, 0, "mount '%s': it is %s", m->source,
-				S_ISDIR(st.st_mode) ? "the host's whole root" : "a device");
-			return cell_error_hint(err, r, "cells get neither");
-		}
-		/* not recursive when read-only: a mount below it would stay writable */
-		if (json_array_append_new(mounts,
-			    mount_entry(m->target, "bind", source,
-				    m->is_read_only ? "bind,ro,nosuid,nodev,rprivate"
-						    : "rbind,rw,nosuid,nodev,rprivate")) < 0)
-			return no_memory(err);
-	}
-	return 0;
-}
-
-static json_t *resources(const struct cell_spec *spec)
-{
-	const struct cell_limits *l = &spec->limits;
-	json_t *r = json_pack("{s:[{s:b,s:s}]}", "devices", "allow", 0, "access", "rwm");
-	bool is_burstable = spec->resources == CELL_RESOURCES_BURSTABLE;
-
-	if (l->memory_bytes)
-		json_object_set_new(r, "memory",
-			json_pack("{s:I,s:I}", "limit", (json_int_t)l->memory_bytes, "swap",
-				(json_int_t)l->memory_bytes));
-	if (l->cpu_millis && is_burstable)
-		json_object_set_new(r, "cpu",
-			json_pack("{s:I}", "shares",
-				(json_int_t)(l->cpu_millis < 2 ? 2 : l->cpu_millis * 1024 / 1000)));
-	else if (l->cpu_millis)
-		json_object_set_new(r, "cpu",
-			json_pack("{s:I,s:I}", "quota", (json_int_t)l->cpu_millis * 100, "period",
-				(json_int_t)100000));
-	if (l->pids)
-		json_object_set_new(r, "pids", json_pack("{s:I}", "limit", (json_int_t)l->pids));
-	return r;
-}
-
-static json_t *process(const struct oci_plan *p)
-{
-	json_t *args = json_pack("[s,s,s,s,s,s,s,s,s,s,s,s,s]", OCI_GUEST_DIR "/guest", "--filter",
-		OCI_GUEST_DIR "/filter", "--call", OCI_GUEST_DIR "/sock", "--workspace",
-		OCI_WORKSPACE, "--home", OCI_HOME, "--tmp", "/tmp", "--oom-cgroup",
-		"/sys/fs/cgroup");
-
-	if (p->image.hold_fd >= 0) {
-		json_array_append_new(args, json_string("--hold-fd"));
-		json_array_append_new(args, json_string("3"));
-	}
-	return json_pack("{s:{s:I,s:I},s:o,s:[s],s:s,s:b,s:{},s:[{s:s,s:i,s:i}]}", "user", "uid",
-		(json_int_t)p->uid, "gid", (json_int_t)p->gid, "args", args, "env",
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "cwd", "/",
-		"noNewPrivileges", 1, "capabilities", "rlimits", "type", "RLIMIT_CORE", "hard", 0,
-		"soft", 0);
 }
 
 int oci_bundle_write(struct oci_plan *p, struct cell_error *err)
 {
 	auto_free char *path = NULL;
 	auto_free char *group = NULL;
-	json_t *mounts = json_array();
-	int r = add_mounts(p, mounts, err);
+	json_t *j = NULL;
 
-	if (r < 0) {
-		json_decref(mounts);
-		return r;
-	}
 	if (asprintf(&path, "%s/config.json", p->bundle) < 0 ||
-		asprintf(&group, "/" OCI_GROUP "%s", p->id) < 0) {
-		json_decref(mounts);
+		asprintf(&group, "/" OCI_GROUP "%s", p->id) < 0)
 		return no_memory(err);
-	}
-	json_t *linux_part = json_pack("{s:[{s:s},{s:s},{s:s},{s:s},{s:s},{s:s}],s:s,s:o,s:[s,s,s,"
-				       "s,s,s,s,s,s,s],s:[s,s,s,s,s]}",
-		"namespaces", "type", "pid", "type", "mount", "type", "ipc", "type", "uts", "type",
-		"network", "type", "cgroup", "cgroupsPath", group, "resources", resources(p->spec),
-		"maskedPaths", "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys",
-		"/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
-		"/proc/kallsyms", "/sys/firmware", "readonlyPaths", "/proc/bus", "/proc/fs",
-		"/proc/irq", "/proc/sys", "/proc/sysrq-trigger");
-	json_t *j = json_pack("{s:s,s:o,s:{s:s,s:b},s:s,s:o,s:o}", "ociVersion", "1.0.2", "process",
-		process(p), "root", "path", p->root, "readonly", 0, "hostname", "cell", "mounts",
-		mounts, "linux", linux_part);
-	r = j && json_dump_file(j, path, JSON_COMPACT) == 0
-		    ? 0
-		    : cell_fail(err, CELL_EBACKEND, 0, "write '%s'", path);
+	const struct bundle b = {.spec = p->spec,
+		.root = p->root,
+		.door = p->door,
+		.uid = p->uid,
+		.gid = p->gid,
+		.reach = BUNDLE_CALLS,
+		.has_hold_fd = p->image.hold_fd >= 0,
+		.has_cgroups = true,
+		.has_pids = true,
+		.group = group};
+	int r = bundle_config(&b, &j, err);
+	if (r == 0 && json_dump_file(j, path, JSON_COMPACT) < 0)
+		r = cell_fail(err, CELL_EBACKEND, errno, "write '%s'", path);
 	json_decref(j);
 	return r;
 }

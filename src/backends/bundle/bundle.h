@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bundle.h: a cell as the OCI runtime specification says it. No back end of its own: what `oci` and whoever else hands a
+ * config.json to a runtime share. Nothing here runs a program or makes a file.
+ */
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "core/backend.h"
+
+#define BUNDLE_GUEST_DIR "/.cell" /* where the container has the guest's directory */
+#define BUNDLE_RUN_DIR	 BUNDLE_GUEST_DIR "/run"
+#define BUNDLE_SOCKET	 BUNDLE_RUN_DIR "/sock" /* of a guest that listens inside */
+#define BUNDLE_WORKSPACE "/workspace"
+#define BUNDLE_HOME	 "/home/cell"
+#define BUNDLE_UID	 65532u /* of a cell that has no files of the host and names no user */
+
+/* How a guest gets its stream. */
+enum bundle_reach {
+	BUNDLE_CALLS,	/* it comes to the socket in its directory (core/guest_door.h) */
+	BUNDLE_HAS_IT,	/* it is its standard input */
+	BUNDLE_LISTENS, /* on a socket inside, for relays */
+};
+
+struct bundle {
+	const struct cell_spec *spec;
+	const char *root; /* of the container, as the runtime sees it */
+	const char *door; /* directory of the host with the guest's program */
+	const char *tmp;  /* directory of the host that is /tmp; NULL: the root's own */
+	uid_t uid;
+	gid_t gid;
+	bool is_alone; /* the guest leaves root for uid:gid, in a user namespace of its own that has nobody else */
+	enum bundle_reach reach;
+	bool has_hold_fd;  /* the guest keeps fd 3 */
+	bool has_cgroups;  /* limits are the runtime's to set */
+	bool has_pids;	   /* that of processes too */
+	const char *group; /* name of its cgroup; NULL: as the runtime likes */
+};
+
+/* config.json; the caller's. */
+int bundle_config(const struct bundle *b, json_t **ret, struct cell_error *err);
+
+/* The ids of `name` in /etc/passwd of the topmost of these directories that has one (lowest first). */
+int bundle_find_user(const char *const *layers, size_t n, const char *name, uid_t *ret_uid,
+	gid_t *ret_gid, struct cell_error *err);

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container.c: what a cell is to containerd: a snapshot of its image, a container that says how to run it, and a task that runs. All
+ * three have the same name, which is in the cell's record before the first of them exists, and labels that say whose they are.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cell/cell.h"
+
+#include "backends/bundle/bundle.h"
+#include "backends/containerd/ctd.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "core/image/image.h"
+#include "net/protobuf.h"
+
+#define SCRATCH_BYTES	(UINT64_C(1) << 30) /* of each file system in memory, when nothing is said */
+#define MEMORY_MIN	(UINT64_C(6) << 20)
+#define REMOVE_TRIES	100
+#define RUNC_SHIM	"io.containerd.runc.v2"
+#define SPEC_TYPE	"types.containerd.io/opencontainers/runtime-spec/1/Spec"
+#define LABEL_DIRECTORY "cell.directory"
+#define LABEL_SIGHT	"cell.sight" /* the mount namespace in which that directory is */
+
+static int no_memory(struct cell_error *err)
+{
+	return cell_fail_errno(err, ENOMEM, "describe the container");
+}
+
+/* ---- the spec ---- */
+
+static bool is_read_only(const struct cell_spec *spec)
+{
+	return spec->scratch == CELL_SCRATCH_MEMORY || spec->limits.disk_bytes;
+}
+
+static int check(const struct ctd_plan *p, struct cell_error *err)
+{
+	const struct cell_spec *spec = p->spec;
+	const struct cell_limits *l = &spec->limits;
+	int r;
+
+	if (l->memory_bytes && l->memory_bytes < MEMORY_MIN) {
+		r = cell_fail(err, CELL_EINVAL, 0,
+			"limits.memory: %" PRIu64 " bytes hold no container", l->memory_bytes);
+		return cell_error_hint(err, r, "give at least 6m; most programs want 16m and more");
+	}
+	if (l->disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
+		r = cell_fail(err, CELL_ENOTSUP, 0,
+			"limits.disk: containerd's snapshots have no size of their own");
+		return cell_error_hint(err, r, "use --scratch memory");
+	}
+	if (l->disk_bytes && spec->workspace) {
+		if (!l->is_best_effort) {
+			r = cell_fail(err, CELL_ENOTSUP, 0,
+				"limits.disk: what is written to the workspace '%s' goes to the "
+				"host's disk, uncounted",
+				spec->workspace);
+			return cell_error_hint(err, r,
+				"leave the workspace out (a private one counts), or use --limits "
+				"best-effort to limit the rest");
+		}
+		cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
+	}
+	return 0;
+}
+
+/* The socket of an engine gives its holder the whole machine. It may be asked for, but not silently. */
+static int check_sockets(const struct ctd_plan *p, struct cell_error *err)
+{
+	static const char *const engines[] = {"containerd", "docker", "podman"};
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->spec->n_mounts; i++) {
+		const char *source = p->spec->mounts[i].source, *slash = strrchr(source, '/');
+
+		if (stat(source, &st) < 0 || !S_ISSOCK(st.st_mode))
+			continue;
+		for (size_t k = 0; r == 0 && k < sizeof engines / sizeof *engines; k++) {
+			if (!strstr(slash ? slash : source, engines[k]))
+				continue;
+			cell_degrade(p->c, CELL_CAP_HIDE_FILES);
+			cell_degrade(p->c, CELL_CAP_HIDE_PROCESSES);
+			r = cell_note_set(p->c, "void_walls", source, err);
+		}
+	}
+	return r;
+}
+
+/* /tmp, HOME and a private workspace are in memory, and have a size. With a limit of the disk they share it, and
+ * the rest of the container cannot be written to. They come before all other mounts, which may lie in them. */
+static int add_scratch(const struct cell_spec *spec, json_t *mounts, uid_t uid, gid_t gid)
+{
+	bool is_private = !spec->workspace;
+	const struct {
+		const char *path;
+		unsigned share; /* of eight */
+		bool is_wanted;
+	} parts[] = {{"/tmp", is_private ? 2 : 4, true}, {BUNDLE_HOME, is_private ? 2 : 4, true},
+		{BUNDLE_WORKSPACE, 4, is_private}};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		uint64_t size = spec->limits.disk_bytes
+					? spec->limits.disk_bytes / 8 * parts[i].share
+					: SCRATCH_BYTES;
+		char bytes[40], inodes[40], user[32], group[32];
+
+		size = size < 4096 ? 4096 : size;
+		(void)snprintf(bytes, sizeof bytes, "size=%" PRIu64, size);
+		(void)snprintf(inodes, sizeof inodes, "nr_inodes=%" PRIu64, size / 4096 + 64);
+		(void)snprintf(user, sizeof user, "uid=%u", uid);
+		(void)snprintf(group, sizeof group, "gid=%u", gid);
+		if (parts[i].is_wanted)
+			r |= json_array_insert_new(mounts, 0,
+				json_pack("{s:s,s:s,s:s,s:[s,s,s,s,s,s,s]}", "destination",
+					parts[i].path, "type", "tmpfs", "source", "tmpfs",
+					"options", "nosuid", "nodev", "mode=1777", bytes, inodes,
+					user, group));
+	}
+	return r;
+}
+
+/* Where the image's files are on this machine: the directories of the mounts that make its root, lowest first. */
+struct roots {
+	char *text;
+	const char *list[CELL_IMAGE_MAX_LAYERS + 1];
+	size_t n;
+};
+
+static int find_roots(const struct buf *mounts, struct roots *ret)
+{
+	struct pb_field mount, f;
+	char *lower = NULL;
+
+	if (!pb_find(mounts->data, mounts->len, 1, &mount))
+		return 0;
+	struct pb_reader r = pb_read(mount.data, mount.size);
+	while (pb_next(&r, &f)) {
+		bool is_lower = f.number == 4 && f.size > 9 && !memcmp(f.data, "lowerdir=", 9);
+
+		if (!is_lower && (f.number != 2 || f.size == 0 || f.data[0] != '/'))
+			continue;
+		free(ret->text);
+		ret->text = strndup((const char *)f.data, f.size);
+		if (!ret->text)
+			return -ENOMEM;
+		lower = is_lower ? ret->text + 9 : ret->text;
+	}
+	/* overlay has the topmost first */
+	for (char *at = lower ? ret->text + strlen(ret->text) : NULL;
+		at && ret->n < CELL_IMAGE_MAX_LAYERS;) {
+		*at = '\0';
+		char *colon = strrchr(lower, ':');
+		ret->list[ret->n++] = colon ? colon + 1 : lower;
+		at = colon;
+	}
+	return 0;
+}
+
+static int choose_user(const struct cell_spec *spec, const struct buf *mounts, uid_t *uid,
+	gid_t *gid, struct cell_error *err)
+{
+	unsigned u = BUNDLE_UID, g = BUNDLE_UID;
+	struct stat st;
+	char end;
+
+	if (spec->user) {
+		int n = sscanf(spec->user, "%u:%u%c", &u, &g, &end);
+		if (n == 1 && !strchr(spec->user, ':')) {
+			g = u;
+		} else if (n != 2) {
+			struct roots roots = {0};
+			int r = find_roots(mounts, &roots);
+			r = r < 0 ? no_memory(err)
+				  : bundle_find_user(roots.list, roots.n, spec->user, uid, gid,
+					    err);
+			free(roots.text);
+			return r;
+		}
+	} else if (spec->workspace) { /* files in it stay with whom it belongs to */
+		if (stat(spec->workspace, &st) < 0)
+			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
+		u = st.st_uid;
+		g = st.st_gid;
+	}
+	*uid = u;
+	*gid = g;
+	return 0;
+}
+
+static int describe(const struct ctd_plan *p, const struct buf *mounts, char **ret,
+	struct cell_error *err)
+{
+	char group[200];
+	struct bundle b = {.spec = p->spec,
+		.root = "rootfs", /* where containerd puts it, beside the spec */
+		.door = p->door,
+		.reach = BUNDLE_CALLS,
+		.has_cgroups = true,
+		.has_pids = true,
+		.group = group};
+	json_t *j = NULL;
+
+	(void)snprintf(group, sizeof group, "/cell-containerd-%s", p->id);
+	int r = choose_user(p->spec, mounts, &b.uid, &b.gid, err);
+	if (r == 0)
+		r = bundle_config(&b, &j, err);
+	if (r < 0)
+		return r;
+	if (add_scratch(p->spec, json_object_get(j, "mounts"), b.uid, b.gid) < 0 ||
+		json_object_set_new(json_object_get(j, "root"), "readonly",
+			json_boolean(is_read_only(p->spec))) < 0 ||
+		!(*ret = json_dumps(j, JSON_COMPACT)))
+		r = no_memory(err);
+	json_decref(j);
+	return r;
+}
+
+/* ---- making ---- */
+
+/* A shim by its own name, else a program that runc's shim runs instead of runc. */
+static int add_runtime(struct buf *container, const char *runtime)
+{
+	auto_buf struct buf message = BUF_INIT(8192), any = BUF_INIT(8192),
+			    options = BUF_INIT(4096);
+	bool is_shim = runtime && !strncmp(runtime, "io.containerd.", 14);
+	int r = pb_add_str(&message, 1, is_shim ? runtime : RUNC_SHIM);
+
+	if (r == 0 && runtime && !is_shim) {
+		r = pb_add_str(&options, 6, runtime);
+		if (r == 0)
+			r = pb_add_str(&any, 1, "containerd.runc.v1.Options");
+		if (r == 0)
+			r = pb_add_message(&any, 2, &options);
+		if (r == 0)
+			r = pb_add_message(&message, 2, &any);
+	}
+	return r < 0 ? r : pb_add_message(container, 4, &message);
+}
+
+static int add_spec(struct buf *container, const char *text)
+{
+	auto_buf struct buf any = BUF_INIT(CTD_TEXT_MAX);
+	int r = pb_add_str(&any, 1, SPEC_TYPE);
+
+	if (r == 0)
+		r = pb_add_str(&any, 2, text);
+	return r < 0 ? r : pb_add_message(container, 5, &any);
+}
+
+static int make_container(struct ctd *d, const struct ctd_plan *p, const char *spec,
+	const struct ctd_label *labels, struct cell_error *err)
+{
+	auto_buf struct buf request = BUF_INIT(CTD_TEXT_MAX), container = BUF_INIT(CTD_TEXT_MAX);
+	int r = pb_add_str(&container, 1, p->id);
+
+	if (r == 0)
+		r = ctd_add_labels(&container, 2, labels);
+	if (r == 0)
+		r = pb_add_str(&container, 3, p->image->name);
+	if (r == 0)
+		r = add_runtime(&container, p->spec->runtime);
+	if (r == 0)
+		r = add_spec(&container, spec);
+	if (r == 0)
+		r = pb_add_str(&container, 6, d->snapshotter);
+	if (r == 0)
+		r = pb_add_str(&container, 7, p->id);
+	if (r == 0)
+		r = pb_add_message(&request, 1, &container);
+	return r < 0 ? no_memory(err)
+		     : ctd_call(d, "containers.v1.Containers/Create", &request, NULL,
+			       "make the container", err);
+}
+
+/* Without its input and output: the guest has a stream of its own. */
+static int make_task(struct ctd *d, const struct ctd_plan *p, const struct buf *mounts,
+	struct cell_error *err)
+{
+	auto_buf struct buf request = BUF_INIT(65536);
+	struct pb_reader r = pb_read(mounts->data, mounts->len);
+	struct pb_field f;
+	struct cell_error why;
+	int rc = pb_add_str(&request, 1, p->id);
+
+	while (rc == 0 && pb_next(&r, &f))
+		if (f.number == 1)
+			rc = pb_add_bytes(&request, 3, f.data, f.size);
+	if (rc < 0)
+		return no_memory(err);
+	rc = ctd_call(d, "tasks.v1.Tasks/Create", &request, NULL, "make the task", &why);
+	if (rc == 0)
+		return 0;
+	if (strstr(why.msg, "hybrid"))
+		(void)cell_error_hint(&why, rc,
+			"this runtime wants cgroup v2 alone: use --runtime runc");
+	else if (p->spec->runtime)
+		(void)cell_error_hint(&why, rc,
+			"'%.80s' must be a program that containerd finds (runc, crun), its path, "
+			"or "
+			"a shim it has (io.containerd.NAME.vN)",
+			p->spec->runtime);
+	if (err)
+		*err = why;
+	return rc;
+}
+
+static void sight(char ret[32])
+{
+	struct stat st = {0};
+
+	(void)stat("/proc/self/ns/mnt", &st);
+	(void)snprintf(ret, 32, "%ju", (uintmax_t)st.st_ino);
+}
+
+int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_error *err)
+{
+	auto_buf struct buf mounts = BUF_INIT(65536);
+	auto_free char *spec = NULL;
+	char here[32];
+	const struct ctd_label labels[] = {{"cell.name", cell_name(p->c)},
+		{LABEL_DIRECTORY, cell_directory(p->c)}, {LABEL_SIGHT, here},
+		{"containerd.io/gc.root", "cell"},
+		{0}}; /* not to be collected before its container is there */
+
+	sight(here);
+	int r = check(p, err);
+	if (r == 0)
+		r = check_sockets(p, err);
+	if (r == 0) {
+		r = ctd_prepare(d, p->id, p->image->chain, labels, &mounts, err);
+		if (r == -ENOENT) { /* nobody has used this image yet */
+			buf_reset(&mounts);
+			r = ctd_image_unpack(d, p->image, err);
+			if (r == 0) {
+				r = ctd_prepare(d, p->id, p->image->chain, labels, &mounts, err);
+				if (r == -ENOENT)
+					r = cell_fail(err, CELL_EBACKEND, 0,
+						"the image's layers are gone again");
+			}
+		}
+	}
+	if (r == 0)
+		r = describe(p, &mounts, &spec, err);
+	if (r == 0)
+		r = make_container(d, p, spec, labels, err);
+	return r < 0 ? r : make_task(d, p, &mounts, err);
+}
+
+/* -ENOENT, and *err left as it is: there is none. */
+static int about(struct ctd *d, const char *method, const char *id, struct buf *ret,
+	const char *doing, struct cell_error *err)
+{
+	auto_buf struct buf request = BUF_INIT(1024);
+
+	if (pb_add_str(&request, 1, id) < 0)
+		return no_memory(err);
+	return ctd_try(d, method, &request, ret, doing, -ENOENT, err);
+}
+
+int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err)
+{
+	int r = about(d, "tasks.v1.Tasks/Start", id, NULL, "start the task", err);
+
+	return r == -ENOENT
+		       ? cell_fail(err, CELL_EBACKEND, 0, "the task was gone before it was started")
+		       : r;
+}
+
+bool ctd_container_runs(struct ctd *d, const char *id)
+{
+	enum {
+		STOPPED = 3
+	};
+	auto_buf struct buf answer = BUF_INIT(65536);
+	struct pb_field process, status = {0};
+	int r = about(d, "tasks.v1.Tasks/Get", id, &answer, "ask for the task", NULL);
+
+	if (r < 0)
+		return r != -ENOENT;
+	if (pb_find(answer.data, answer.len, 1, &process))
+		(void)pb_find(process.data, process.size, 4, &status);
+	return status.value != STOPPED;
+}
+
+/* ---- removing ---- */
+
+static int kill_task(struct ctd *d, const char *id, struct cell_error *err)
+{
+	auto_buf struct buf request = BUF_INIT(1024);
+
+	if (pb_add_str(&request, 1, id) < 0 || pb_add_uint(&request, 3, SIGKILL) < 0 ||
+		pb_add_uint(&request, 4, 1) < 0)
+		return no_memory(err);
+	return ctd_call(d, "tasks.v1.Tasks/Kill", &request, NULL, "kill the task", err);
+}
+
+/* Nothing but the dead is removed. It is waited for, not asked again and again; and once more where a shim died on the way. */
+static int remove_task(struct ctd *d, const char *id, bool is_dead, struct cell_error *err)
+{
+	const struct timespec pause = {.tv_nsec = 50 * 1000000};
+	int r = 0;
+
+	for (int i = 0; i < REMOVE_TRIES && !d->is_broken; i++) {
+		if (i > 0)
+			(void)nanosleep(&pause, NULL);
+		if (!is_dead || i > 0)
+			(void)kill_task(d, id, NULL);
+		if (!d->is_broken)
+			r = about(d, "tasks.v1.Tasks/Wait", id, NULL, "wait for the task", err);
+		if (r == 0)
+			r = about(d, "tasks.v1.Tasks/Delete", id, NULL, "remove the task", err);
+		if (r == 0 || r == -ENOENT)
+			return 0;
+	}
+	return r;
+}
+
+int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err)
+{
+	int r = remove_task(d, id, is_dead, err);
+
+	if (r == 0)
+		r = about(d, "containers.v1.Containers/Delete", id, NULL, "remove the container",
+			err);
+	return r < 0 && r != -ENOENT ? r : ctd_remove_snapshot(d, id, err);
+}
+
+/* The snapshot is the first that is made and the last that is removed: all that can be left have one. */
+static void sweep_one(struct ctd *d, const struct pb_field *info)
+{
+	struct pb_reader r = pb_read(info->data, info->size);
+	struct pb_field f;
+	char id[200] = "", key[64], value[4096], directory[4096] = "", where[32] = "", here[32];
+	struct stat st;
+
+	while (pb_next(&r, &f)) {
+		if (f.number == 1)
+			pb_text(&f, id, sizeof id);
+		if (f.number != 6)
+			continue;
+		pb_find_str(f.data, f.size, 1, key, sizeof key);
+		pb_find_str(f.data, f.size, 2, value, sizeof value);
+		if (!strcmp(key, LABEL_DIRECTORY))
+			memcpy(directory, value, sizeof directory);
+		else if (!strcmp(key, LABEL_SIGHT))
+			(void)snprintf(where, sizeof where, "%.31s", value);
+	}
+	sight(here);
+	/* what is in another's sight may well be there */
+	if (*id && *directory == '/' && !strcmp(where, here) && stat(directory, &st) < 0 &&
+		errno == ENOENT)
+		(void)ctd_container_remove(d, id, false, NULL);
+}
+
+void ctd_container_sweep(struct ctd *d)
+{
+	auto_buf struct buf request = BUF_INIT(1024), answer = BUF_INIT(CTD_TEXT_MAX);
+	struct pb_field f;
+
+	if (pb_add_str(&request, 1, d->snapshotter) < 0 ||
+		pb_add_str(&request, 2, "labels.\"" LABEL_DIRECTORY "\"") < 0 ||
+		ctd_call(d, "snapshots.v1.Snapshots/List", &request, &answer,
+			"look for what is left", NULL) < 0)
+		return;
+	struct pb_reader r = pb_read(answer.data, answer.len);
+	while (pb_next(&r, &f))
+		if (f.number == 1)
+			sweep_one(d, &f);
+}
