@@ -83,8 +83,8 @@ struct cell_backend {
 	/* Remove what snapshot saved, or began to. Idempotent. c is the cell it was of, as its record
 	 * was: there may be no such cell any more. */
 	int (*forget)(struct cell *c, const char *id, struct cell_error *err);
-	/* Remove places of this state directory (cell_state_id()) whose cell has no record any more, where
-	 * they can be found by a mark that only we make. Returns how many. Who cannot be asked (an
+	/* Remove places and snapshots of this state directory (cell_state_id()) that nobody knows any more, where
+	 * they can be found by a mark that only we make. Returns how many places. Who cannot be asked (an
 	 * engine that is not there) has none. */
 	int (*sweep)(const struct cell_sweep *s, struct cell_error *err);
 };
@@ -99,6 +99,8 @@ struct cell_sweep {
 	/* Does the cell `name` exist with this note in its record? Only what is not known may be removed. */
 	bool (*is_known)(const struct cell_sweep *s, const char *name, const char *key,
 		const char *note);
+	/* Is this the id of a snapshot, or of one that is being saved? The same holds. */
+	bool (*is_saved)(const struct cell_sweep *s, const char *id);
 };
 
 /* All built ones, NULL-terminated, in the order of meson.build. */

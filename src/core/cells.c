@@ -250,6 +250,13 @@ static bool is_known(const struct cell_sweep *s, const char *name, const char *k
 	return is;
 }
 
+static bool is_saved(const struct cell_sweep *s, const char *id)
+{
+	const struct orphans *o = (const struct orphans *)(const void *)s;
+
+	return snapshot_is_known(o->store, id);
+}
+
 static int sweep_places(struct cell_store *s, cell_info_fn fn, void *user)
 {
 	char id[CELL_STATE_ID_SIZE];
@@ -258,7 +265,8 @@ static int sweep_places(struct cell_store *s, cell_info_fn fn, void *user)
 	if (cell_store_id(s, id, NULL) < 0)
 		return 0;
 	for (size_t i = 0; cell_backends[i]; i++) {
-		struct orphans o = {.sweep = {.state_id = id, .is_known = is_known},
+		struct orphans o = {
+			.sweep = {.state_id = id, .is_known = is_known, .is_saved = is_saved},
 			.store = s,
 			.backend = cell_backends[i]->name,
 			.fn = fn,

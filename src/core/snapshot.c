@@ -498,6 +498,25 @@ int cell_snapshot_remove(const char *name, struct cell_error *err)
 	return r < 0 ? cell_error_prefix(err, r, "remove snapshot '%s'", name) : 0;
 }
 
+bool snapshot_is_known(const struct cell_store *s, const char *id)
+{
+	auto_fd int all = open_all(s, false, NULL);
+	struct names names = {0};
+	bool is = all < 0 ? all != -ENOENT : read_names(all, &names) < 0;
+
+	for (size_t i = 0; !is && i < names.n; i++) {
+		auto_fd int dir = open_one(all, names.list[i]);
+		json_t *record = NULL;
+		int r = dir < 0 ? dir : cell_record_load(dir, &record, NULL);
+		const char *have = cell_record_str(json_object_get(record, "snapshot"), "id");
+
+		is = r == 0 ? have && !strcmp(have, id) : r != -ENOENT && r != -ENOTDIR;
+		json_decref(record);
+	}
+	names_done(&names);
+	return is;
+}
+
 void snapshot_sweep(struct cell_store *s)
 {
 	auto_fd int all = open_all(s, false, NULL);

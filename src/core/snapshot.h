@@ -23,5 +23,7 @@ int snapshot_hold(struct cell_spec *spec, struct snapshot_held *ret, struct cell
 /* Into the cell, which is connected: what its back end does not bring. has_workspace: it is the host's, and left alone. */
 int snapshot_restore(struct cell *c, const struct snapshot_held *h, bool has_workspace,
 	struct cell_error *err);
+/* Does one have this id, or is one being saved under it? Also when that cannot be told. */
+bool snapshot_is_known(const struct cell_store *s, const char *id);
 /* Remove what those left who died while they saved a cell. */
 void snapshot_sweep(struct cell_store *s);

@@ -186,55 +186,98 @@ int engine_snapshot(const struct engine_kind *kind, struct cell *c, const char *
 	return 0;
 }
 
-int engine_forget(const struct engine_kind *kind, struct cell *c, const char *id,
-	struct cell_error *err)
+static int remove_image(struct engine *e, const char *image, struct cell_error *err)
 {
-	auto_engine struct engine *e = NULL;
 	auto_buf struct buf text = {0};
 	char path[200];
-	int r = engine_open(kind, c, &e, err);
 
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof path, "/images/" ENGINE_SNAPSHOTS ":%.64s", id);
+	(void)snprintf(path, sizeof path, "/images/%.150s", image);
 	struct engine_request rq = {.method = "DELETE", .path = path};
 	int status = engine_send(e, &rq, &text, err);
 	if (status < 0 || status / 100 == 2 || status == 404)
 		return status < 0 ? status : 0;
-	r = engine_refused(e, status, &text, err, "remove the snapshot's image");
+	int r = engine_refused(e, status, &text, err, "remove the snapshot's image");
 	return status == 409
 		       ? cell_error_hint(err, r, "cells made from it are there: remove them first")
 		       : r;
 }
 
-/* --- containers whose cell is gone --- */
-
-int engine_sweep(const struct engine_kind *kind, const struct cell_sweep *s, struct cell_error *err)
+int engine_forget(const struct engine_kind *kind, struct cell *c, const char *id,
+	struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
+	char image[120];
+	int r = engine_open(kind, c, &e, err);
+
+	(void)snprintf(image, sizeof image, ENGINE_SNAPSHOTS ":%.64s", id);
+	return r < 0 ? r : remove_image(e, image, err);
+}
+
+/* --- what nobody knows any more --- */
+
+/* Those with our mark: containers, or images, which have it from the container they were made of. */
+static int list_marked(struct engine *e, const char *what, const char *state_id, json_t **ret)
+{
 	auto_buf struct buf path = BUF_INIT(1024);
 	char filter[200];
+
+	(void)snprintf(filter, sizeof filter, "{\"label\":[\"" ENGINE_STATE_LABEL "=%s\"]}",
+		state_id);
+	return buf_addf(&path, "/%s/json?all=1&filters=", what) < 0 ||
+			       engine_escape(&path, filter) < 0
+		       ? -ENOMEM
+		       : engine_get(e, buf_str(&path), ret, NULL);
+}
+
+static int sweep_containers(struct engine *e, const struct cell_sweep *s)
+{
 	json_t *list = NULL;
 	const json_t *one;
 	size_t i;
 	int n = 0;
 
-	if (engine_open(kind, NULL, &e, err) < 0)
-		return 0;
-	(void)snprintf(filter, sizeof filter, "{\"label\":[\"" ENGINE_STATE_LABEL "=%s\"]}",
-		s->state_id);
-	if (buf_addz(&path, "/containers/json?all=1&filters=") < 0 ||
-		engine_escape(&path, filter) < 0 || engine_get(e, buf_str(&path), &list, err) < 0)
-		return 0;
+	(void)list_marked(e, "containers", s->state_id, &list);
 	json_array_foreach (list, i, one) {
 		const char *cell = json_string_value(at(one, "Labels", "cell.name"));
 		const char *name =
 			json_string_value(json_array_get(json_object_get(one, "Names"), 0));
-		name += name && *name == '/';
-		if (cell && name && !s->is_known(s, cell, "container", name) &&
-			engine_remove_container(e, name, err) == 0)
+		if (!cell || !name)
+			continue;
+		name += *name == '/';
+		if (!s->is_known(s, cell, "container", name) &&
+			engine_remove_container(e, name, NULL) == 0)
 			n++;
 	}
 	json_decref(list);
+	return n;
+}
+
+/* An engine finishes what it was asked for, also when who asked is dead and its traces are removed. */
+static void sweep_images(struct engine *e, const struct cell_sweep *s)
+{
+	static const char ours[] = ENGINE_SNAPSHOTS ":";
+	json_t *list = NULL;
+	const json_t *one, *tag;
+	size_t i, k;
+
+	(void)list_marked(e, "images", s->state_id, &list);
+	json_array_foreach (list, i, one)
+		json_array_foreach (json_object_get(one, "RepoTags"), k, tag) {
+			const char *name = json_string_value(tag);
+			if (name && !strncmp(name, ours, sizeof ours - 1) &&
+				!s->is_saved(s, name + sizeof ours - 1))
+				(void)remove_image(e, name, NULL);
+		}
+	json_decref(list);
+}
+
+int engine_sweep(const struct engine_kind *kind, const struct cell_sweep *s, struct cell_error *err)
+{
+	auto_engine struct engine *e = NULL;
+
+	if (engine_open(kind, NULL, &e, err) < 0)
+		return 0;
+	int n = sweep_containers(e, s);
+	sweep_images(e, s);
 	return n;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep.c: pause, resume, stats and snapshots of a server's cells. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/memory.h"
 #include "cli/remote/remote.h"
+#include "net/text.h"
 #include "server/clock.h"
 
 static int change(const char *name, const char *what, json_t *body, struct cell_error *err)
@@ -76,8 +77,12 @@ int remote_snapshot_list(cell_snapshot_fn fn, void *user, struct cell_error *err
 
 int remote_snapshot_remove(const char *name, struct cell_error *err)
 {
-	auto_free char *part = cli_format("/snapshots/%s", name);
-	auto_free char *target = remote_target(NULL, part, NULL);
+	struct buf path = BUF_INIT(4096);
+
+	(void)buf_addz(&path, "/snapshots/");
+	(void)net_encode(&path, name, strlen(name), false);
+	auto_free char *part = buf_steal(&path);
+	auto_free char *target = remote_target(NULL, part ? part : "/snapshots/", NULL);
 
 	return remote_call(&(struct remote_request){.method = "DELETE",
 				   .target = target,
