@@ -23,6 +23,7 @@
 #include <cell/exec.h>
 #include <cell/file.h>
 #include <cell/port.h>
+#include <cell/snapshot.h>
 #include <cell/spec.h>
 
 #ifdef __cplusplus
@@ -57,6 +58,23 @@ int cell_destroy(struct cell *c, struct cell_error *err);
 /* By name, whatever state it is in. */
 int cell_remove(const char *name, struct cell_error *err);
 
+/* Let everything in a cell stand still, and go on. By name, since such a cell answers nobody: reopening it is CELL_EBUSY.
+ * Nothing to do when it is so already. Deadlines run on: what is overdue ends when the cell goes on. CELL_ENOTSUP
+ * where the back end does not promise CELL_CAP_PAUSE. */
+int cell_pause(const char *name, struct cell_error *err);
+int cell_resume(const char *name, struct cell_error *err);
+
+/* What a cell uses now; 0 where nobody can tell. */
+struct cell_stats {
+	uint64_t cpu_ns; /* since it began */
+	uint64_t memory_bytes, memory_limit_bytes;
+	uint32_t processes;
+	uint64_t net_in_bytes, net_out_bytes;
+	uint64_t disk_read_bytes, disk_written_bytes;
+};
+/* Counted by what makes the cell where it can, of a paused one too; else as its guest sees it. */
+int cell_stats(const char *name, struct cell_stats *ret, struct cell_error *err);
+
 const char *cell_name(const struct cell *c); /* for an ephemeral cell, its id */
 const char *cell_backend_of(const struct cell *c);
 /* What the cell's back end promised when it was made. */
@@ -76,6 +94,7 @@ enum cell_state {
 	CELL_STATE_READY,
 	CELL_STATE_DEAD,   /* its guest has died; the next command cleans it up */
 	CELL_STATE_BROKEN, /* its record cannot be read */
+	CELL_STATE_PAUSED, /* everything in it stands still: cell_resume() */
 };
 
 /* Strings are valid during the callback. */

@@ -117,6 +117,7 @@ struct cell_spec {
 	const char *backend; /* NULL: the strongest usable here */
 	int tier;	     /* 0: none asked for; 1..4: refuse weaker walls */
 	const char *image;   /* container image */
+	const char *from;    /* a snapshot (snapshot.h) to begin with, instead of an image */
 	enum cell_pull pull;
 	const char *runtime;   /* OCI runtime of a container: "runsc"; NULL: the back end's own */
 	const char *root;      /* root tree: directory or tar archive (chroot, jail) */

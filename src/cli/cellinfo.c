@@ -17,6 +17,8 @@ const char *cli_state_name(enum cell_state state)
 		return "dead";
 	case CELL_STATE_BROKEN:
 		return "broken";
+	case CELL_STATE_PAUSED:
+		return "paused";
 	}
 	return "unknown";
 }

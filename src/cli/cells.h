@@ -20,6 +20,12 @@ struct cells {
 	int (*close)(struct cell *c, struct cell_error *err);
 	int (*destroy)(struct cell *c, struct cell_error *err);
 	int (*remove)(const char *name, struct cell_error *err);
+	int (*pause)(const char *name, struct cell_error *err);
+	int (*resume)(const char *name, struct cell_error *err);
+	int (*stats)(const char *name, struct cell_stats *ret, struct cell_error *err);
+	int (*snapshot)(const char *cell, const char *name, struct cell_error *err);
+	int (*snapshot_list)(cell_snapshot_fn fn, void *user, struct cell_error *err);
+	int (*snapshot_remove)(const char *name, struct cell_error *err);
 	const char *(*name)(const struct cell *c);
 	const char *(*backend_of)(const struct cell *c);
 	bool (*supports)(const struct cell *c, enum cell_cap cap);

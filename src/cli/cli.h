@@ -98,9 +98,10 @@ extern const struct cli_option cli_command_options[]; /* how a command is run: r
 extern const struct cli_verb cli_verb_run, cli_verb_code, cli_verb_context, cli_verb_create,
 	cli_verb_exec, cli_verb_attach, cli_verb_logs, cli_verb_ps, cli_verb_signal, cli_verb_shell,
 	cli_verb_cp, cli_verb_file, cli_verb_deps, cli_verb_ls, cli_verb_inspect, cli_verb_rm,
-	cli_verb_prune, cli_verb_backends, cli_verb_doctor, cli_verb_config, cli_verb_token,
-	cli_verb_audit, cli_verb_usage, cli_verb_serve, cli_verb_image, cli_verb_top,
-	cli_verb_version, cli_verb_help, cli_verb_completion, cli_verb_complete;
+	cli_verb_pause, cli_verb_resume, cli_verb_snapshot, cli_verb_prune, cli_verb_backends,
+	cli_verb_doctor, cli_verb_config, cli_verb_token, cli_verb_audit, cli_verb_usage,
+	cli_verb_serve, cli_verb_image, cli_verb_top, cli_verb_version, cli_verb_help,
+	cli_verb_completion, cli_verb_complete;
 
 /* The table of verbs, NULL-terminated. */
 extern const struct cli_verb *const cli_verbs[];

@@ -26,7 +26,7 @@ struct sample {
 	uint64_t cpu_ns, at_ns, memory_bytes;
 	uint32_t processes, commands;
 	double cpu_percent; /* since the time before; negative: not known yet */
-	bool is_there;
+	bool is_there, is_paused;
 };
 
 struct samples {
@@ -46,11 +46,14 @@ static int note_cell(const struct cell_info *info, void *user)
 {
 	struct samples *s = user;
 
-	if (info->state != CELL_STATE_READY || info->is_ephemeral)
+	if ((info->state != CELL_STATE_READY && info->state != CELL_STATE_PAUSED) ||
+		info->is_ephemeral)
 		return 0;
 	s->list = cli_realloc(s->list, s->n + 1, sizeof *s->list);
 	struct sample *one = &s->list[s->n++];
-	*one = (struct sample){.created_unix_ms = info->created_unix_ms, .cpu_percent = -1};
+	*one = (struct sample){.created_unix_ms = info->created_unix_ms,
+		.cpu_percent = -1,
+		.is_paused = info->state == CELL_STATE_PAUSED};
 	(void)snprintf(one->name, sizeof one->name, "%s", info->name);
 	(void)snprintf(one->backend, sizeof one->backend, "%s",
 		info->backend ? info->backend : "?");
@@ -61,13 +64,27 @@ static int take(const struct cell_platform *p, void *user)
 {
 	struct sample *s = user;
 
-	s->cpu_ns = p->cpu_ns;
-	s->memory_bytes = p->used_memory_bytes;
-	s->processes = p->processes;
 	s->commands = p->execs_running;
-	s->at_ns = now_ns();
 	s->is_there = true;
 	return 0;
+}
+
+/* The numbers are counted by what makes the cell, where it can; how many commands there are only the guest knows, and that of a
+ * paused cell tells nothing. */
+static void sample(struct sample *s)
+{
+	auto_(cli_cell_close) struct cell *c = NULL;
+	struct cell_stats stats = {0};
+
+	if (!s->is_paused && cli_cell_open(s->name, &c, NULL) == 0)
+		(void)cells->platform(c, take, s, NULL);
+	if ((!s->is_there && !s->is_paused) || cells->stats(s->name, &stats, NULL) < 0)
+		return;
+	s->is_there = true;
+	s->cpu_ns = stats.cpu_ns;
+	s->memory_bytes = stats.memory_bytes;
+	s->processes = stats.processes;
+	s->at_ns = now_ns();
 }
 
 static void compare(struct sample *now, const struct samples *before)
@@ -90,9 +107,7 @@ static int look(struct samples *ret, const struct samples *before, struct cell_e
 	int r = cells->list(note_cell, ret, err);
 
 	for (size_t i = 0; i < ret->n; i++) {
-		auto_(cli_cell_close) struct cell *c = NULL;
-		if (cli_cell_open(ret->list[i].name, &c, NULL) == 0)
-			(void)cells->platform(c, take, &ret->list[i], NULL);
+		sample(&ret->list[i]);
 		compare(&ret->list[i], before);
 	}
 	return r;

@@ -38,6 +38,7 @@ const struct cli_option cli_spec_options[] = {
 		.kind = CLI_CHOICE, .choices = "1 2 3 4"},
 	{"name", 'n', "NAME", "name the cell, so that other commands can use it", .key = "name"},
 	{"image", 0, "IMAGE", "container image", .key = "image"},
+	{"from", 0, "SNAPSHOT", "begin with a saved cell instead of an image", .key = "from"},
 	{"pull", 0, "WHEN", "fetch the image always, when it is missing (default), or never",
 		.key = "pull", .kind = CLI_CHOICE, .choices = "always missing never"},
 	{"runtime", 0, "NAME", "OCI runtime of a container: runsc, kata (default: the engine's)",

@@ -10,6 +10,7 @@
 #include "core/cell.h"
 #include "core/guest_process.h"
 #include "core/record.h"
+#include "core/store.h"
 
 void *cell_state(struct cell *c)
 {
@@ -76,6 +77,16 @@ const char *cell_warm(const struct cell *c)
 int cell_directory_fd(const struct cell *c)
 {
 	return c->directory_fd;
+}
+
+int cell_state_id(const struct cell *c, char ret[CELL_STATE_ID_SIZE], struct cell_error *err)
+{
+	auto_store struct cell_store s = CELL_STORE_INIT;
+	int r = cell_store_open_for(&s, c->directory_fd, c->directory, err);
+
+	if (r == -ENOENT)
+		return cell_fail(err, CELL_EGONE, 0, "cell '%s' was removed meanwhile", c->name);
+	return r < 0 ? r : cell_store_id(&s, ret, err);
 }
 
 void cell_degrade(struct cell *c, enum cell_cap cap)

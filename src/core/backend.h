@@ -17,6 +17,8 @@
 #include "cell/spec.h"
 
 struct cell;
+struct cell_stats;
+struct cell_sweep;
 
 /* What probe() finds. It starts as "usable, with everything declared". */
 struct cell_probe {
@@ -68,6 +70,37 @@ struct cell_backend {
 		struct cell_error *err);
 	/* The stream has ended: release what create or open_guest keep in cell_state(c). */
 	void (*detach)(struct cell *c);
+	/* Stop everything in the place, the guest too, or let it go on. Nothing to do when it is so
+	 * already. The core remembers it in the record. Needs CELL_CAP_PAUSE. */
+	int (*pause)(struct cell *c, bool is_on, struct cell_error *err);
+	/* What the place uses, of a paused one too. NULL: the core asks the guest. */
+	int (*stats)(struct cell *c, struct cell_stats *ret, struct cell_error *err);
+	/* Save the place's files under this id, which is nobody's yet: a create whose spec.from is the id
+	 * begins with them. *ret_apart: CELL_APART_* that are not in it, which the core saves and puts
+	 * back through the guest. Needs CELL_CAP_SNAPSHOT. */
+	int (*snapshot)(struct cell *c, const char *id, unsigned *ret_apart,
+		struct cell_error *err);
+	/* Remove what snapshot saved, or began to. Idempotent. c is the cell it was of, as its record
+	 * was: there may be no such cell any more. */
+	int (*forget)(struct cell *c, const char *id, struct cell_error *err);
+	/* Remove places and snapshots of this state directory (cell_state_id()) that nobody knows any more, where
+	 * they can be found by a mark that only we make. Returns how many places. Who cannot be asked (an
+	 * engine that is not there) has none. */
+	int (*sweep)(const struct cell_sweep *s, struct cell_error *err);
+};
+
+enum cell_apart {
+	CELL_APART_WORKSPACE = 1 << 0, /* a private one; never a directory of the host */
+	CELL_APART_HOME = 1 << 1,
+};
+
+struct cell_sweep {
+	const char *state_id;
+	/* Does the cell `name` exist with this note in its record? Only what is not known may be removed. */
+	bool (*is_known)(const struct cell_sweep *s, const char *name, const char *key,
+		const char *note);
+	/* Is this the id of a snapshot, or of one that is being saved? The same holds. */
+	bool (*is_saved)(const struct cell_sweep *s, const char *id);
 };
 
 /* All built ones, NULL-terminated, in the order of meson.build. */
@@ -113,6 +146,9 @@ const char *cell_warm(const struct cell *c);
 const char *cell_directory(const struct cell *c);
 int cell_directory_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
+/* Which state directory it is in, in 32 hex digits that no other has. */
+#define CELL_STATE_ID_SIZE 33
+int cell_state_id(const struct cell *c, char ret[CELL_STATE_ID_SIZE], struct cell_error *err);
 /* From create: with this spec a limit asked for with best effort is not enforced after all. */
 void cell_degrade(struct cell *c, enum cell_cap cap);
 /* From create: environment ("K=V", NULL-terminated, may be NULL) and directory (or NULL) that an image

@@ -23,6 +23,7 @@
 #include "core/link.h"
 #include "core/record.h"
 #include "core/resources.h"
+#include "core/snapshot.h"
 #include "core/store_spare.h"
 #include "core/within.h"
 
@@ -103,6 +104,7 @@ static int fill_record(struct cell *c, const struct cell_spec *spec)
 		r |= cell_record_set_str(c->record, "scratch",
 			spec->scratch == CELL_SCRATCH_DISK ? "disk" : "memory");
 	r |= cell_record_set_str(c->record, "seccomp", spec->seccomp);
+	r |= cell_record_set_str(c->record, "from", spec->from);
 	return r ? -ENOMEM : 0;
 }
 
@@ -225,9 +227,12 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	auto_cell struct cell *c = NULL;
 	auto_free char *workspace = NULL;
 	auto_deps_mounts struct deps_mounts mounts = {0};
+	auto_snapshot struct snapshot_held from = SNAPSHOT_HELD_INIT;
 	struct cell_spec own = *spec;
 	int r = cell_resources_complete(&own, err);
 
+	if (r >= 0)
+		r = snapshot_hold(&own, &from, err);
 	if (r >= 0)
 		r = cell_prepare(&own, &c, err);
 	if (r >= 0)
@@ -244,11 +249,15 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	r = take_place(&store, c, &own, err);
 	if (r < 0)
 		return r;
+	if (own.from) /* for the back end it is what it saved it as */
+		own.from = from.id;
 	r = deps_place_make(c, &own, &mounts, err);
 	if (r >= 0)
 		r = cell_place_create(c, &own, err);
 	if (r >= 0)
 		r = cell_place_connect(c, err);
+	if (r >= 0)
+		r = snapshot_restore(c, &from, own.workspace != NULL, err);
 	if (r >= 0)
 		r = deps_place_open(c, &own, err);
 	if (r >= 0 && cell_record_set_str(c->record, "state", "ready") < 0)
@@ -259,7 +268,7 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 		struct cell_error why = {0};
 
 		(void)destroy_cell(&store, c, NULL);
-		if (!is_unusable(spec, &why))
+		if (!is_unusable(&own, &why))
 			return cell_error_prefix(err, r, "make cell '%s'", c->name);
 		if (err)
 			*err = why;
@@ -327,6 +336,10 @@ int cell_reopen(const char *name, struct cell **ret, struct cell_error *err)
 		return fail_gone(&store, name, "the process that made it has ended", err);
 	if (!cell_place_is_alive(c))
 		return fail_gone(&store, name, "its guest has died", err);
+	if (cell_is_paused(c)) {
+		r = cell_fail(err, CELL_EBUSY, 0, "cell '%s' is paused", name);
+		return cell_error_hint(err, r, "let it go on: cell resume %s", name);
+	}
 	r = cell_place_connect(c, err);
 	if (r < 0)
 		return cell_error_prefix(err, r, "open cell '%s'", name);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "core/handle.h"
 #include "core/record.h"
+#include "core/snapshot.h"
 #include "core/store_spare.h"
 
 #define REAP_EVERY_MS	   100
@@ -100,6 +101,8 @@ static int look_at(const char *name, struct cell_slot *slot, bool is_held, struc
 		ret->state = is_held ? CELL_STATE_READY : CELL_STATE_DEAD;
 	else
 		ret->state = cell_place_is_alive(ret->c) ? CELL_STATE_READY : CELL_STATE_DEAD;
+	if (ret->state == CELL_STATE_READY && cell_is_paused(ret->c))
+		ret->state = CELL_STATE_PAUSED;
 	return 0;
 }
 
@@ -203,6 +206,77 @@ void cell_reap_some(struct cell_store *s, size_t max)
 	cell_store_names_free(&names);
 }
 
+/* ---- places whose record is gone ---- */
+
+struct orphans {
+	struct cell_sweep sweep; /* first: is_known gets it */
+	struct cell_store *store;
+	const char *backend;
+	cell_info_fn fn;
+	void *user;
+};
+
+static bool is_known(const struct cell_sweep *s, const char *name, const char *key,
+	const char *note)
+{
+	const struct orphans *o = (const struct orphans *)(const void *)s;
+	auto_slot struct cell_slot slot = CELL_SLOT_INIT;
+	json_t *record = NULL;
+	int r = cell_store_check_name(name, NULL);
+
+	if (r == 0)
+		r = cell_store_find(o->store, name, &slot, NULL);
+	if (r == 0)
+		r = cell_record_load(slot.fd, &record, NULL);
+	const char *have = cell_record_str(json_object_get(record, "notes"), key);
+	/* what cannot be read may be its record */
+	bool is = r == 0 ? have && !strcmp(have, note) : !is_no_cell(r);
+	json_decref(record);
+	const struct cell_info info = {.name = name,
+		.backend = o->backend,
+		.state = CELL_STATE_DEAD,
+		.workspace = "",
+		.labels = (const char *const[]){NULL},
+		.directory = "",
+		.resources = "",
+		.scratch = "",
+		.seccomp = "",
+		.image = "",
+		.image_entrypoint = "",
+		.image_cmd = "",
+		.image_user = ""};
+	if (!is && o->fn)
+		(void)o->fn(&info, o->user);
+	return is;
+}
+
+static bool is_saved(const struct cell_sweep *s, const char *id)
+{
+	const struct orphans *o = (const struct orphans *)(const void *)s;
+
+	return snapshot_is_known(o->store, id);
+}
+
+static int sweep_places(struct cell_store *s, cell_info_fn fn, void *user)
+{
+	char id[CELL_STATE_ID_SIZE];
+	int n = 0;
+
+	if (cell_store_id(s, id, NULL) < 0)
+		return 0;
+	for (size_t i = 0; cell_backends[i]; i++) {
+		struct orphans o = {
+			.sweep = {.state_id = id, .is_known = is_known, .is_saved = is_saved},
+			.store = s,
+			.backend = cell_backends[i]->name,
+			.fn = fn,
+			.user = user};
+		int k = cell_backends[i]->sweep ? cell_backends[i]->sweep(&o.sweep, NULL) : 0;
+		n += k > 0 ? k : 0;
+	}
+	return n;
+}
+
 int cell_prune(cell_info_fn fn, void *user, struct cell_error *err)
 {
 	auto_store struct cell_store store = CELL_STORE_INIT;
@@ -226,6 +300,10 @@ int cell_prune(cell_info_fn fn, void *user, struct cell_error *err)
 			first_error = k;
 	}
 	cell_store_names_free(&names);
+	if (r >= 0) {
+		snapshot_sweep(&store);
+		n_reaped += sweep_places(&store, fn, user);
+	}
 	return r < 0 ? r : first_error ? first_error : n_reaped;
 }
 
@@ -266,7 +344,7 @@ int cell_list(cell_info_fn fn, void *user, struct cell_error *err)
 	return r;
 }
 
-static int fail_not_found(const char *name, struct cell_error *err)
+int cell_fail_no_cell(const char *name, struct cell_error *err)
 {
 	cell_fail(err, CELL_ENOTFOUND, 0, "there is no cell '%s'", name);
 	return cell_error_hint(err, -ENOENT, "`cell ls` lists those there are");
@@ -280,39 +358,53 @@ int cell_inspect(const char *name, cell_info_fn fn, void *user, struct cell_erro
 	if (r >= 0)
 		r = cell_store_open(&store, false, err);
 	if (r == -ENOENT)
-		return fail_not_found(name, err);
+		return cell_fail_no_cell(name, err);
 	return r < 0 ? r : show(&store, name, fn, user, err);
 }
 
-int cell_remove(const char *name, struct cell_error *err)
+int cell_look(struct cell_store *s, const char *name, struct cell **ret, enum cell_state *ret_state,
+	struct cell_error *err)
 {
-	const struct timespec pause = {.tv_nsec = 10 * 1000000};
-	auto_store struct cell_store store = CELL_STORE_INIT;
-	int r = cell_store_check_name(name, err);
+	auto_slot struct cell_slot slot = CELL_SLOT_INIT;
+	auto_look struct look look = {0};
+	int r = cell_store_find(s, name, &slot, err);
 
 	if (r >= 0)
-		r = cell_store_open(&store, false, err);
-	if (r == -ENOENT)
-		return fail_not_found(name, err);
-	for (int waited_ms = 0; r >= 0; waited_ms += 10) {
+		r = look_at(name, &slot, cell_slot_is_held(&slot), &look, err);
+	if (r < 0)
+		return r;
+	*ret_state = look.state;
+	*ret = steal_ptr(look.c);
+	return 0;
+}
+
+int cell_look_held(struct cell_store *s, const char *name, struct cell **ret,
+	enum cell_state *ret_state, struct cell_error *err)
+{
+	const struct timespec pause = {.tv_nsec = 10 * 1000000};
+
+	for (int waited_ms = 0;; waited_ms += 10) {
 		auto_slot struct cell_slot slot = CELL_SLOT_INIT;
 		auto_look struct look look = {0};
 		enum cell_hold hold = CELL_HOLD_UNSURE;
 
-		r = cell_store_find(&store, name, &slot, err);
+		int r = cell_store_find(s, name, &slot, err);
 		if (r >= 0)
-			r = cell_store_hold(&store, name, &slot, true, &hold, err);
+			r = cell_store_hold(s, name, &slot, true, &hold, err);
 		if (r < 0)
 			return r;
 		if (hold == CELL_HOLD_GONE)
-			return fail_not_found(name, err);
+			return cell_fail_no_cell(name, err);
 		r = look_at(name, &slot, hold == CELL_HOLD_OTHER, &look, err);
 		if (r < 0)
 			return r;
-		/* an ephemeral cell's owner keeps the lock; its guest is ended all the same */
-		bool is_owned = look.c->is_ephemeral && look.state == CELL_STATE_READY;
-		if (hold == CELL_HOLD_OURS || is_owned)
-			return remove_place(&store, look.c, err);
+		bool is_owned = look.c->is_ephemeral &&
+				(look.state == CELL_STATE_READY || look.state == CELL_STATE_PAUSED);
+		if (hold == CELL_HOLD_OURS || is_owned) {
+			*ret_state = look.state;
+			*ret = steal_ptr(look.c);
+			return 0;
+		}
 		if (waited_ms < REMOVE_PATIENCE_MS) {
 			(void)nanosleep(&pause, NULL);
 			continue;
@@ -322,5 +414,21 @@ int cell_remove(const char *name, struct cell_error *err)
 			(int)cell_record_int(look.c->record, "owner_pid", 0));
 		return cell_error_hint(err, r, "try again when that has ended");
 	}
-	return r;
+}
+
+int cell_remove(const char *name, struct cell_error *err)
+{
+	auto_store struct cell_store store = CELL_STORE_INIT;
+	auto_cell struct cell *c = NULL;
+	enum cell_state state;
+	int r = cell_store_check_name(name, err);
+
+	if (r >= 0)
+		r = cell_store_open(&store, false, err);
+	if (r == -ENOENT)
+		return cell_fail_no_cell(name, err);
+	/* an ephemeral cell's owner keeps the lock; its guest is ended all the same */
+	if (r >= 0)
+		r = cell_look_held(&store, name, &c, &state, err);
+	return r < 0 ? r : remove_place(&store, c, err);
 }

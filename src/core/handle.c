@@ -148,6 +148,58 @@ bool cell_place_is_alive(struct cell *c)
 	return c->chain[0]->is_alive(c);
 }
 
+bool cell_is_paused(const struct cell *c)
+{
+	return json_is_true(json_object_get(c->record, "paused"));
+}
+
+/* The level of the first that has the slot, which the caller leaves again by setting it to 0. */
+#define FIND_SLOT(c, slot)                                         \
+	for ((c)->level = 0; (c)->chain[(c)->level]; (c)->level++) \
+		if ((c)->chain[(c)->level]->slot)                  \
+			break;                                     \
+	const struct cell_backend *b = (c)->chain[(c)->level]
+
+static int leave(struct cell *c, int r, struct cell_error *err)
+{
+	c->level = 0;
+	return named(c, r, err);
+}
+
+static int no_slot(struct cell *c, const char *what, struct cell_error *err)
+{
+	c->level = 0;
+	const char *backend = cell_record_str(c->record, "backend");
+	int r = cell_fail(err, CELL_ENOTSUP, 0, "back end '%s' cannot %s", backend ? backend : "?",
+		what);
+	return cell_error_hint(err, r, "`cell backends` shows which can");
+}
+
+int cell_place_pause(struct cell *c, bool is_on, struct cell_error *err)
+{
+	FIND_SLOT(c, pause);
+	return b ? leave(c, b->pause(c, is_on, err), err) : no_slot(c, "pause cells", err);
+}
+
+int cell_place_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
+{
+	FIND_SLOT(c, snapshot);
+	return b ? leave(c, b->snapshot(c, id, ret_apart, err), err)
+		 : no_slot(c, "save cells", err);
+}
+
+int cell_place_forget(struct cell *c, const char *id, struct cell_error *err)
+{
+	FIND_SLOT(c, forget);
+	return b ? leave(c, b->forget(c, id, err), err) : no_slot(c, "remove snapshots", err);
+}
+
+int cell_place_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+{
+	FIND_SLOT(c, stats);
+	return leave(c, b ? b->stats(c, ret, err) : -ENOTSUP, b ? err : NULL);
+}
+
 void cell_place_detach(struct cell *c)
 {
 	link_free(steal_ptr(c->link));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handle.h: making struct cell and calling its chain of back ends; for cell.c and cells.c. */
 #pragma once
+#include "cell/cell.h"
+
 #include "core/cell.h"
 #include "core/store.h"
 
@@ -28,6 +30,25 @@ int cell_place_connect(struct cell *c, struct cell_error *err); /* open_guest an
 void cell_place_detach(struct cell *c);
 int cell_place_destroy(struct cell *c, struct cell_error *err);
 bool cell_place_is_alive(struct cell *c);
+/* Of the first in the chain that has the slot: a wrapper without it lets the call through. */
+int cell_place_pause(struct cell *c, bool is_on, struct cell_error *err);
+int cell_place_snapshot(struct cell *c, const char *id, unsigned *ret_apart,
+	struct cell_error *err);
+int cell_place_forget(struct cell *c, const char *id, struct cell_error *err);
+/* -ENOTSUP with err untouched: the guest is to be asked. */
+int cell_place_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
+
+/* One cell by its name and record, not connected; the caller's. */
+int cell_look(struct cell_store *s, const char *name, struct cell **ret, enum cell_state *ret_state,
+	struct cell_error *err);
+/* The same, held against others who would remove or change it; of an ephemeral cell, whose owner holds it, just found. Waits
+ * a while for who holds it now, then CELL_EBUSY. */
+int cell_look_held(struct cell_store *s, const char *name, struct cell **ret,
+	enum cell_state *ret_state, struct cell_error *err);
+/* "there is no cell". */
+int cell_fail_no_cell(const char *name, struct cell_error *err);
+/* Is it paused, as its record has it? */
+bool cell_is_paused(const struct cell *c);
 
 /* Judge one cell and remove it when it is dead, half-made or without owner. fn (may be NULL) is
  * told before. 1 when it was removed, 0 when there was nothing to do. */

@@ -182,6 +182,8 @@ int cell_contract_needs(const struct cell_spec *spec, struct cell_needs *ret,
 		need(ret, CELL_CAP_NAMED, false, "name: %s", spec->name);
 	if (spec->image)
 		need(ret, CELL_CAP_IMAGE, false, "image: %s", spec->image);
+	if (spec->from)
+		need(ret, CELL_CAP_SNAPSHOT, false, "from: %s", spec->from);
 	if (spec->pull == CELL_PULL_ALWAYS)
 		need(ret, CELL_CAP_PULL, false, "pull: always");
 	if (spec->runtime)

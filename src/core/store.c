@@ -180,6 +180,41 @@ int cell_store_open_for(struct cell_store *s, int cell_fd, const char *path, str
 	return r;
 }
 
+static int read_id(int dir_fd, char ret[33])
+{
+	auto_fd int fd = openat(dir_fd, "id", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, 32);
+
+	ret[n == 32 ? 32 : 0] = '\0';
+	return n == 32 ? 0 : fd < 0 ? -errno : -EBADMSG;
+}
+
+int cell_store_id(const struct cell_store *s, char ret[33], struct cell_error *err)
+{
+	uint64_t id[2];
+	int r = read_id(s->fd, ret);
+
+	if (r == 0)
+		return 0;
+	if (r != -ENOENT || getrandom(id, sizeof id, 0) != sizeof id)
+		return fail_state(err, r, "read 'id' of", s->path);
+	/* whole under another name first: nobody reads half of one, and the first one wins */
+	char text[33], name[48];
+	(void)snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)id[0],
+		(unsigned long long)id[1]);
+	(void)snprintf(name, sizeof name, "id.%s", text);
+	auto_fd int fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail_state(err, -errno, "make 'id' in", s->path);
+	r = write(fd, text, 32) == 32 ? 0 : -EIO;
+	if (r == 0 && linkat(s->fd, name, s->fd, "id", 0) < 0 && errno != EEXIST)
+		r = -errno;
+	(void)unlinkat(s->fd, name, 0);
+	if (r == 0)
+		r = read_id(s->fd, ret);
+	return r < 0 ? fail_state(err, r, "make 'id' in", s->path) : 0;
+}
+
 void cell_store_done(struct cell_store *s)
 {
 	free(s->owned_path);

@@ -3,6 +3,8 @@
  * store.h: the state directory: which cells there are, who holds them. Knows directories and locks,
  * nothing of what a cell is.
  *
+ *	<state>/id                   which state directory this is: for marks on what is elsewhere
+ *	<state>/snapshots/           saved cells: snapshot.c
  *	<state>/lock                 a moment's order between creators and reapers
  *	<state>/cells/<name>/        one cell; making this directory is taking the name
  *	<state>/cells/<name>/lock    held (flock) while being made, and by an ephemeral cell's owner
@@ -39,6 +41,8 @@ int cell_store_path(char **ret, struct cell_error *err);
  * borrowed. -ENOENT (err untouched) when the cell has been removed. */
 int cell_store_open_for(struct cell_store *s, int cell_fd, const char *path,
 	struct cell_error *err);
+/* 32 hex digits, made up the first time. */
+int cell_store_id(const struct cell_store *s, char ret[33], struct cell_error *err);
 void cell_store_done(struct cell_store *s);
 #define auto_store __attribute__((cleanup(cell_store_done)))
 

@@ -20,6 +20,7 @@ struct fs_call {
 	size_t fields_len;
 	int root_fd;	       /* the workspace, O_PATH|O_DIRECTORY */
 	const char *root_path; /* as the cell sees it, absolute, no trailing slash (but "/") */
+	const char *home;      /* the same of the cell's home; NULL: it has none */
 	int in_fd;
 	int out_fd;
 	struct buf reply; /* fields of the END on success; max WIRE_MAX_REPLY */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fs_tar.c: a directory out as a tar stream, and a tar stream in. */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -24,6 +25,15 @@ static ssize_t read_in(void *p, size_t n, void *user)
 	return got < 0 ? -errno : got;
 }
 
+static int open_home(const struct fs_call *call, struct cell_error *err)
+{
+	int fd = call->home ? open(call->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (!call->home)
+		return cell_fail(err, CELL_ENOTSUP, 0, "this cell has no home of its own");
+	return fd < 0 ? fs_fail(err, -errno, "open", call->home) : fd;
+}
+
 int fs_tar(struct fs_call *call, struct cell_error *err)
 {
 	struct tar_writer w = {.fn = write_out, .user = call};
@@ -32,7 +42,9 @@ int fs_tar(struct fs_call *call, struct cell_error *err)
 	int r = fs_get_path(call, WIRE_T_PATH, "tar", &path, err);
 	if (r < 0)
 		return r;
-	auto_fd int dir = fs_open_dir(call, "tar", path.text, err);
+	auto_fd int dir = fs_get_u64(call, WIRE_T_FLAGS, 0) & WIRE_TREE_HOME
+				  ? open_home(call, err)
+				  : fs_open_dir(call, "tar", path.text, err);
 	return dir < 0 ? dir : tartree_write(dir, path.text, &w, call->out_fd, err);
 }
 
@@ -45,10 +57,13 @@ int fs_untar(struct fs_call *call, struct cell_error *err)
 	int r = fs_get_path(call, WIRE_T_PATH, "untar", &path, err);
 	if (r < 0)
 		return r;
-	auto_fd int dir = beneath_mkdirs(call->root_fd, path.text, 0755);
+	uint64_t flags = fs_get_u64(call, WIRE_T_FLAGS, 0);
+	bool is_home = flags & WIRE_TREE_HOME;
+	auto_fd int dir =
+		is_home ? open_home(call, err) : beneath_mkdirs(call->root_fd, path.text, 0755);
 	if (dir < 0)
-		return fs_fail(err, dir, "untar into", path.text);
-	r = untar(&in, dir, UNTAR_FILES, 0, &res, err);
+		return is_home ? dir : fs_fail(err, dir, "untar into", path.text);
+	r = untar(&in, dir, flags & WIRE_TREE_LINKS ? UNTAR_ROOT_TREE : UNTAR_FILES, 0, &res, err);
 	/* Writers fill up the last block of an archive: take that too, so that they end in peace.
 	 */
 	while (r == 0) {

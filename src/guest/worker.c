@@ -87,6 +87,7 @@ __attribute__((noreturn)) static void worker_main(const struct request *rq, int 
 		.fields_len = rq->len,
 		.root_fd = WORKER_ROOT_FD,
 		.root_path = guest.workspace,
+		.home = guest.home,
 		.in_fd = WORKER_IN_FD,
 		.out_fd = WORKER_OUT_FD,
 		.reply = BUF_INIT(WIRE_MAX_REPLY - 64),

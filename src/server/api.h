@@ -8,6 +8,9 @@ bool api_session(struct call *c);
 /* And it can be used. */
 bool api_ready_session(struct call *c);
 
+/* api_keep.c: what a paused session takes, which its guest cannot be asked. */
+void api_paused_stats(struct call *c);
+
 /* api_execs.c, for commands and runs of code. */
 struct exec;
 /* A client's own id; NULL is fine. */

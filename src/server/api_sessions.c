@@ -190,7 +190,7 @@ static bool is_wanted(struct call *c, const struct session *s)
 
 	if (c->who.role != TOKEN_ADMIN && strcmp(s->tenant, c->who.tenant) != 0)
 		return false;
-	return (!state || !strcmp(state, session_state_name(s->state))) &&
+	return (!state || !strcmp(state, session_shown_state(s))) &&
 	       (!backend || !strcmp(backend, s->backend)) &&
 	       (!tenant || !strcmp(tenant, s->tenant)) &&
 	       (!lifecycle || !strcmp(lifecycle, s->lifecycle)) && has_labels(c, s);

@@ -180,6 +180,12 @@ static void stats_done(struct filework *w)
 
 static void stats(struct call *c)
 {
+	if (!api_session(c))
+		return;
+	if (c->session->state == SESSION_READY && c->session->is_paused) {
+		api_paused_stats(c);
+		return;
+	}
 	if (!api_ready_session(c))
 		return;
 	if (!c->session->seat) { /* no cell between commands */

@@ -13,10 +13,10 @@
 
 extern const struct route api_system_routes[], api_session_routes[], api_exec_routes[],
 	api_run_routes[], api_context_routes[], api_file_routes[], api_deps_routes[],
-	api_port_routes[], api_admin_routes[];
+	api_port_routes[], api_keep_routes[], api_admin_routes[];
 const struct route *const api_tables[] = {api_system_routes, api_session_routes, api_exec_routes,
 	api_run_routes, api_context_routes, api_file_routes, api_deps_routes, api_port_routes,
-	api_admin_routes, NULL};
+	api_keep_routes, api_admin_routes, NULL};
 
 /* Piece by piece, so that an encoded slash stays within its piece. */
 static bool matches(const char *pattern, const char *path, struct call *c)

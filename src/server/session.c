@@ -35,6 +35,11 @@ const char *session_state_name(enum session_state state)
 	return names[state];
 }
 
+const char *session_shown_state(const struct session *s)
+{
+	return s->state == SESSION_READY && s->is_paused ? "paused" : session_state_name(s->state);
+}
+
 /* ---- connections besides the seat's ---- */
 
 struct cell *session_take_spare(struct session *s)
@@ -258,8 +263,12 @@ void session_when_made(struct session *s, void (*fn)(struct session *s, void *ar
 
 int session_require_ready(const struct session *s, struct cell_error *err)
 {
-	if (s->state == SESSION_READY)
+	if (s->state == SESSION_READY && !s->is_paused)
 		return 0;
+	if (s->state == SESSION_READY) {
+		int r = cell_fail(err, CELL_EBUSY, 0, "session '%s' is paused", s->id);
+		return cell_error_hint(err, r, "let it go on: POST /v1/sessions/%s/resume", s->id);
+	}
 	if (s->state == SESSION_FAILED || s->state == SESSION_LOST) {
 		int r = cell_fail(err, CELL_EGONE, 0, "session '%s' is %s: %.200s", s->id,
 			session_state_name(s->state), s->error.msg);

@@ -39,6 +39,8 @@ enum session_state {
 #define SESSION_STATES (SESSION_LOST + 1)
 
 const char *session_state_name(enum session_state state);
+/* The same of one, or "paused". */
+const char *session_shown_state(const struct session *s);
 
 #define SESSION_SPARES 4
 
@@ -82,6 +84,7 @@ struct session {
 	bool is_gone;	  /* not in the table any more */
 	bool is_unsaved;  /* the database would not take its last change: the sweep tries again */
 	bool is_trusted;  /* an admin asked for it: it may have any directory of the machine */
+	bool is_paused;	  /* READY, and its cell stands still */
 	bool is_adopting; /* CREATING, but its cell lives: it is being taken over */
 	unsigned n_adopting;
 	UT_hash_handle hh;

@@ -48,10 +48,10 @@ static json_t *shown_spec(const struct session *s)
 json_t *session_json(const struct session *s)
 {
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:O, s:o, s:O, s:o, s:o, s:o, s:f, s:I}",
-		"id", s->id, "tenant", s->tenant, "state", session_state_name(s->state),
-		"lifecycle", s->lifecycle, "backend", s->backend, "labels", s->labels, "spec",
-		shown_spec(s), "degraded", s->degraded, "created_at", time_json(s->created_ns),
-		"last_used_at", time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
+		"id", s->id, "tenant", s->tenant, "state", session_shown_state(s), "lifecycle",
+		s->lifecycle, "backend", s->backend, "labels", s->labels, "spec", shown_spec(s),
+		"degraded", s->degraded, "created_at", time_json(s->created_ns), "last_used_at",
+		time_json(s->last_used_ns), "expires_at", time_json(s->expires_ns),
 		"idle_timeout_s", (double)s->times.idle_ms / 1000.0, "execs_running",
 		(json_int_t)s->n_execs);
 

@@ -35,12 +35,17 @@ void session_making_work(void *arg)
 	struct session_making *m = arg;
 	const struct cell_spec *asked;
 	struct cell_spec own = {0}, *spec = &own;
+	char from[TENANT_NAME_MAX + CELL_NAME_MAX];
 
 	m->result = cell_config_spec(m->cfg, &asked, &m->err);
 	if (m->result == 0) {
 		own = *asked;
 		own.own_workspace = true; /* the server's current directory is nobody's */
 		own.within = m->within;
+		if (own.from) { /* of the session's tenant */
+			(void)snprintf(from, sizeof from, "%s/%s", m->s->tenant, own.from);
+			own.from = from;
+		}
 		m->result = cell_open(spec, &m->cell, &m->err);
 	}
 	if (m->result < 0 && m->err.code == CELL_EEXISTS &&

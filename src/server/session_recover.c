@@ -124,15 +124,25 @@ struct adoption {
 	struct session *s;
 	char name[CELL_NAME_MAX], exec[CELL_EXEC_ID_MAX];
 	bool was_ready; /* otherwise its making was cut short */
+	bool was_paused;
 	struct cell *cell;
 	struct cell_error err;
 	int result;
 };
 
+static int note_paused(const struct cell_info *info, void *user)
+{
+	*(bool *)user = info->state == CELL_STATE_PAUSED;
+	return 0;
+}
+
 static void adopt_work(void *arg)
 {
 	struct adoption *a = arg;
 
+	/* one that stands still answers nobody: it moves for the moment that is needed to take it over */
+	if (cell_inspect(a->name, note_paused, &a->was_paused, NULL) == 0 && a->was_paused)
+		(void)cell_resume(a->name, NULL);
 	a->result = cell_reopen(a->name, &a->cell, &a->err);
 }
 
@@ -160,6 +170,47 @@ static void exec_adopted(struct adoption *a)
 	reconciled(s->srv, is_running == 1 ? "adopted" : "lost");
 }
 
+struct pausing {
+	struct session *s;
+	struct cell_error err;
+	int result;
+};
+
+static void pause_again(void *arg)
+{
+	struct pausing *p = arg;
+
+	p->result = cell_pause(p->s->cell_name, &p->err);
+}
+
+static void paused_again(void *arg)
+{
+	struct pausing *p = arg;
+
+	if (p->result < 0) {
+		log_failure("session.pause", &p->err, p->s->id);
+		p->s->is_paused = false;
+	}
+	session_unref(p->s);
+	free(p);
+}
+
+static void keep_paused(struct session *s)
+{
+	struct pausing *p = calloc(1, sizeof *p);
+
+	if (!p)
+		return;
+	p->s = s;
+	session_ref(s);
+	s->is_paused = true; /* nobody begins anything in it meanwhile */
+	if (net_pool_work(s->srv->lives, pause_again, paused_again, p) == 0)
+		return;
+	s->is_paused = false;
+	session_unref(s);
+	free(p);
+}
+
 static void cell_adopted(struct adoption *a)
 {
 	struct session *s = a->s;
@@ -169,6 +220,8 @@ static void cell_adopted(struct adoption *a)
 	if (a->result == 0) {
 		reconciled(s->srv, "adopted");
 		each_open_spool(s, adopt_exec);
+		if (a->was_paused)
+			keep_paused(s);
 		return;
 	}
 	each_open_spool(s, adopt_exec);

@@ -139,7 +139,13 @@ int session_spec(struct server *srv, json_t *asked, const char *name, bool is_ad
 		r = cell_config_spec(cfg, &spec, err);
 	if (r == 0 && !is_admin)
 		r = check_spec(srv, spec, err);
-	if (r == 0 && !spec->backend && setting_text(srv->cfg, "backend", NULL))
+	if (r == 0 && spec->from && strchr(spec->from, '/')) {
+		r = cell_fail(err, CELL_EINVAL, 0, "from: '%.64s' is no name for a snapshot",
+			spec->from);
+		r = cell_error_hint(err, r, "GET /v1/snapshots lists yours");
+	}
+	/* a snapshot is of one back end */
+	if (r == 0 && !spec->backend && !spec->from && setting_text(srv->cfg, "backend", NULL))
 		r = cell_config_set(cfg, "backend", setting_text(srv->cfg, "backend", NULL),
 			"the server", err);
 	if (r == 0 && spec->tier < srv->set.min_tier) {

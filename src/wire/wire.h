@@ -93,14 +93,21 @@ enum wire_op {
 	WIRE_OP_GREP,	   /* PATH PATTERN GLOB LIMIT FLAGS(1 fixed, 2 ignore case) -> records
 			      PATH LINE TEXT; END TRUNCATED */
 	WIRE_OP_EDIT,	   /* PATH OLD NEW FLAGS(1 = all) -> END COUNT */
-	WIRE_OP_TAR,	   /* PATH -> tar bytes on OUT */
-	WIRE_OP_UNTAR,	   /* PATH, tar bytes on IN -> END COUNT */
+	WIRE_OP_TAR,	   /* PATH FLAGS(WIRE_TREE_HOME) -> tar bytes on OUT */
+	WIRE_OP_UNTAR,	   /* PATH FLAGS(WIRE_TREE_*), tar bytes on IN -> END COUNT */
 	WIRE_OP_WATCH,	   /* PATH FLAGS(1 = recursive) -> records EVENT PATH TYPE, until CANCEL */
 
 	/* ports: each in a worker process, too */
 	WIRE_OP_CONNECT = 64, /* PORT -> OUT: a NUL byte, then what comes from 127.0.0.1:PORT or
 				 [::1]:PORT; IN goes there */
 	WIRE_OP_PORTS,	      /* records PORT NAME(address) UID of what listens */
+};
+
+/* FLAGS of WIRE_OP_TAR and WIRE_OP_UNTAR. */
+enum wire_tree {
+	WIRE_TREE_HOME = 1 << 0, /* the cell's home, whole: PATH is left out */
+	/* what was saved of this cell's like is put back: symbolic links may say anything */
+	WIRE_TREE_LINKS = 1 << 1,
 };
 
 /* EXEC's FLAGS: enum cell_exec_flags, and: */

@@ -11,35 +11,7 @@ static const struct engine_kind docker = {
 	.auth_file = docker_auth_file,
 };
 
-static void docker_probe(struct cell_probe *p)
-{
-	engine_probe(&docker, p);
-}
-
-static int docker_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
-{
-	return engine_create(&docker, c, spec, err);
-}
-
-static int docker_open_guest(struct cell *c, struct cell_error *err)
-{
-	return engine_open_guest(&docker, c, err);
-}
-
-static int docker_destroy(struct cell *c, struct cell_error *err)
-{
-	return engine_destroy(&docker, c, err);
-}
-
-static bool docker_is_alive(struct cell *c)
-{
-	return engine_is_alive(&docker, c);
-}
-
-static int docker_walls(cell_wall_fn fn, void *user)
-{
-	return engine_walls(&docker, fn, user);
-}
+ENGINE_SLOTS(docker)
 
 const struct cell_backend cell_backend_docker = {
 	.name = "docker",
@@ -48,12 +20,5 @@ const struct cell_backend cell_backend_docker = {
 		"the "
 		"kernel it shares with all containers. Whoever may use the engine is root on its "
 		"machine; cells are not given its socket.",
-	.tier = 2,
-	.caps = ENGINE_CAPS,
-	.probe = docker_probe,
-	.create = docker_create,
-	.open_guest = docker_open_guest,
-	.destroy = docker_destroy,
-	.is_alive = docker_is_alive,
-	.walls = docker_walls,
+	ENGINE_TABLE,
 };

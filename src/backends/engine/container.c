@@ -151,7 +151,8 @@ static int add_scratch(const struct engine_plan *p, json_t *tmpfs, const char *u
 					? l->disk_bytes / 8 * parts[i].share
 					: SCRATCH_BYTES;
 		size = size < 4096 ? 4096 : size;
-		more[0] = '\0'; /* podman knows neither */
+		/* podman knows neither owner nor number of files, and would copy what the image has there */
+		(void)snprintf(more, sizeof more, ",notmpcopyup");
 		if (!p->engine->is_libpod) {
 			int n = snprintf(more, sizeof more, ",nr_inodes=%" PRIu64,
 				size / 4096 + 64);
@@ -371,15 +372,17 @@ int engine_container(const struct engine_plan *p, json_t **ret, struct cell_erro
 {
 	const char *id = json_string_value(json_object_get(p->image, "Id"));
 	json_t *host = json_object(), *command = guest_command(p);
-	char user[128];
+	char user[128], state[CELL_STATE_ID_SIZE] = "";
 	int r = engine_user(p, user, err);
 
+	if (r == 0)
+		r = cell_state_id(p->c, state, err);
 	/* by its digest: the one we looked at, whatever its name is given to meanwhile */
-	json_t *j = json_pack("{s:s,s:s,s:o,s:[],s:s,s:s,s:{s:[s]},s:{s:s,s:s},s:o}", "Image",
+	json_t *j = json_pack("{s:s,s:s,s:o,s:[],s:s,s:s,s:{s:[s]},s:{s:s,s:s,s:s},s:o}", "Image",
 		id ? id : p->spec->image, "User", r < 0 ? "" : user, "Entrypoint", command, "Cmd",
 		"WorkingDir", "/", "Hostname", "cell", "Healthcheck", "Test", "NONE", "Labels",
-		"cell.name", cell_name(p->c), "cell.directory", cell_directory(p->c), "HostConfig",
-		host);
+		"cell.name", cell_name(p->c), "cell.directory", cell_directory(p->c),
+		ENGINE_STATE_LABEL, state, "HostConfig", host);
 	if (!j)
 		return r < 0 ? r : no_memory(err);
 	if (r == 0 &&

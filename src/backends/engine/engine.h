@@ -9,7 +9,8 @@
  *	auth.c       who we are to a registry: Docker's configuration and helpers
  *	container.c  from a spec to the JSON that makes a container with these walls
  *	far.c        a guest in a container of another machine: by archive, reached through the engine
- *	place.c      the slots
+ *	place.c      making a container and removing it, and what it is to be: the mandatory slots
+ *	keep.c       pause, stats, snapshots, containers without a cell: the optional ones
  */
 #pragma once
 #include <jansson.h>
@@ -26,6 +27,11 @@
 #define ENGINE_WORKSPACE "/workspace"
 #define ENGINE_HOME	 "/home/cell"
 #define ENGINE_UID	 65532u /* of a cell that has no files of the host and names no user */
+
+/* The images of snapshots, each with its id as tag: of no registry, and with a name that Podman does not complete. */
+#define ENGINE_SNAPSHOTS   "localhost/cell-snapshot"
+#define ENGINE_CWD_LABEL   "cell.cwd"
+#define ENGINE_STATE_LABEL "cell.state" /* of containers: which state directory has their record */
 
 /* Where an engine listens. */
 struct engine_address {
@@ -103,6 +109,8 @@ int engine_look(struct engine *e, struct cell_error *err);
 /* The image that a spec names, pulled as its policy says. *ret: what the engine knows of it. */
 int engine_image(struct engine *e, const struct cell_spec *spec, json_t **ret,
 	struct cell_error *err);
+/* Where its commands run. */
+const char *engine_image_cwd(const json_t *image);
 /* The value of X-Registry-Auth for an image's registry: "" when there are no credentials. */
 int engine_auth(const struct engine_kind *kind, const char *image, struct buf *ret,
 	struct cell_error *err);
@@ -130,10 +138,13 @@ const struct sock_fprog *engine_filter(const char *seccomp);
 /* Put the guest into a container that is made and not yet started. */
 int engine_far_put(struct engine *e, const char *container, const char *user, const char *seccomp,
 	struct cell_error *err);
+/* A container that is made of a snapshot and not yet started: a file system in memory takes the mode of the directory below it, which
+ * the snapshot has from when it was mounted there first. */
+int engine_open_scratch(struct engine *e, const char *container, struct cell_error *err);
 /* A stream to it through the engine. */
 int engine_far_open(struct engine *e, const char *container, struct cell_error *err);
 
-/* ---- place.c: what the slots of docker and podman call ---- */
+/* ---- place.c and keep.c: the slots, for either kind ---- */
 
 void engine_probe(const struct engine_kind *kind, struct cell_probe *p);
 int engine_create(const struct engine_kind *kind, struct cell *c, const struct cell_spec *spec,
@@ -142,6 +153,73 @@ int engine_open_guest(const struct engine_kind *kind, struct cell *c, struct cel
 int engine_destroy(const struct engine_kind *kind, struct cell *c, struct cell_error *err);
 bool engine_is_alive(const struct engine_kind *kind, struct cell *c);
 int engine_walls(const struct engine_kind *kind, cell_wall_fn fn, void *user);
+int engine_pause(const struct engine_kind *kind, struct cell *c, bool is_on,
+	struct cell_error *err);
+int engine_stats(const struct engine_kind *kind, struct cell *c, struct cell_stats *ret,
+	struct cell_error *err);
+int engine_snapshot(const struct engine_kind *kind, struct cell *c, const char *id,
+	unsigned *ret_apart, struct cell_error *err);
+int engine_forget(const struct engine_kind *kind, struct cell *c, const char *id,
+	struct cell_error *err);
+int engine_sweep(const struct engine_kind *kind, const struct cell_sweep *s,
+	struct cell_error *err);
+
+/* One that is being removed already is waited for; one that is not there is removed. */
+int engine_remove_container(struct engine *e, const char *container, struct cell_error *err);
+
+/* The slots of a table have no place for a kind: these do. */
+#define ENGINE_SLOTS(kind)                                                                      \
+	static void probe(struct cell_probe *p)                                                 \
+	{                                                                                       \
+		engine_probe(&(kind), p);                                                       \
+	}                                                                                       \
+	static int create(struct cell *c, const struct cell_spec *spec, struct cell_error *err) \
+	{                                                                                       \
+		return engine_create(&(kind), c, spec, err);                                    \
+	}                                                                                       \
+	static int open_guest(struct cell *c, struct cell_error *err)                           \
+	{                                                                                       \
+		return engine_open_guest(&(kind), c, err);                                      \
+	}                                                                                       \
+	static int destroy(struct cell *c, struct cell_error *err)                              \
+	{                                                                                       \
+		return engine_destroy(&(kind), c, err);                                         \
+	}                                                                                       \
+	static bool is_alive(struct cell *c)                                                    \
+	{                                                                                       \
+		return engine_is_alive(&(kind), c);                                             \
+	}                                                                                       \
+	static int walls(cell_wall_fn fn, void *user)                                           \
+	{                                                                                       \
+		return engine_walls(&(kind), fn, user);                                         \
+	}                                                                                       \
+	static int pause_cell(struct cell *c, bool is_on, struct cell_error *err)               \
+	{                                                                                       \
+		return engine_pause(&(kind), c, is_on, err);                                    \
+	}                                                                                       \
+	static int stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)        \
+	{                                                                                       \
+		return engine_stats(&(kind), c, ret, err);                                      \
+	}                                                                                       \
+	static int snapshot(struct cell *c, const char *id, unsigned *ret_apart,                \
+		struct cell_error *err)                                                         \
+	{                                                                                       \
+		return engine_snapshot(&(kind), c, id, ret_apart, err);                         \
+	}                                                                                       \
+	static int forget(struct cell *c, const char *id, struct cell_error *err)               \
+	{                                                                                       \
+		return engine_forget(&(kind), c, id, err);                                      \
+	}                                                                                       \
+	static int sweep(const struct cell_sweep *s, struct cell_error *err)                    \
+	{                                                                                       \
+		return engine_sweep(&(kind), s, err);                                           \
+	}
+/* In the table, behind what differs. */
+#define ENGINE_TABLE                                                                        \
+	.tier = 2, .caps = ENGINE_CAPS, .probe = probe, .create = create,                   \
+	.open_guest = open_guest, .destroy = destroy, .is_alive = is_alive, .walls = walls, \
+	.pause = pause_cell, .stats = stats, .snapshot = snapshot, .forget = forget,        \
+	.sweep = sweep
 
 #define ENGINE_CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
 /* At best; probe narrows it. */
@@ -156,4 +234,4 @@ int engine_walls(const struct engine_kind *kind, cell_wall_fn fn, void *user);
 		ENGINE_CAP(LIMIT_PROCESS_MEMORY) | ENGINE_CAP(LIMIT_CPU_TIME) |                    \
 		ENGINE_CAP(SCRATCH_MEMORY) | ENGINE_CAP(SCRATCH_DISK) | ENGINE_CAP(NET_NONE) |     \
 		ENGINE_CAP(NET_OPEN) | ENGINE_CAP(NET_NAMED) | ENGINE_CAP(RUNTIME) |               \
-		ENGINE_CAP(GPU) | ENGINE_CAP(PORTS))
+		ENGINE_CAP(GPU) | ENGINE_CAP(PORTS) | ENGINE_CAP(PAUSE) | ENGINE_CAP(SNAPSHOT))

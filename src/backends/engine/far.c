@@ -68,26 +68,51 @@ static int make_archive(const char *user, const struct sock_fprog *program, stru
 	return r == 0 ? tar_write_end(&w) : r;
 }
 
-int engine_far_put(struct engine *e, const char *container, const char *user, const char *seccomp,
-	struct cell_error *err)
+static int put(struct engine *e, const char *container, const char *where,
+	const struct buf *archive, struct cell_error *err)
 {
-	auto_buf struct buf archive = BUF_INIT(ARCHIVE_MAX);
 	auto_buf struct buf text = {0};
 	char path[300];
 
-	if (make_archive(user, engine_filter(seccomp), &archive) < 0)
-		return cell_fail_errno(err, ENOMEM, "pack the guest");
-	(void)snprintf(path, sizeof path, "/containers/%s/archive?path=" ENGINE_GUEST_DIR,
-		container);
+	(void)snprintf(path, sizeof path, "/containers/%s/archive?path=%s", container, where);
 	struct engine_request rq = {.method = "PUT",
 		.path = path,
-		.body = archive.data,
-		.body_len = archive.len,
+		.body = archive->data,
+		.body_len = archive->len,
 		.type = "application/x-tar"};
 	int status = engine_send(e, &rq, &text, err);
 	if (status < 0 || status == 200)
 		return status < 0 ? status : 0;
-	return engine_refused(e, status, &text, err, "put the guest into the container");
+	return engine_refused(e, status, &text, err, "put files into the container");
+}
+
+int engine_far_put(struct engine *e, const char *container, const char *user, const char *seccomp,
+	struct cell_error *err)
+{
+	auto_buf struct buf archive = BUF_INIT(ARCHIVE_MAX);
+
+	if (make_archive(user, engine_filter(seccomp), &archive) < 0)
+		return cell_fail_errno(err, ENOMEM, "pack the guest");
+	return put(e, container, ENGINE_GUEST_DIR, &archive, err);
+}
+
+int engine_open_scratch(struct engine *e, const char *container, struct cell_error *err)
+{
+	auto_buf struct buf archive = BUF_INIT(65536);
+	struct tar_writer w = {.fn = append, .user = &archive};
+	struct tar_entry parts[] = {{.name = &ENGINE_WORKSPACE[1]}, {.name = &ENGINE_HOME[1]}};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof parts / sizeof *parts; i++) {
+		parts[i].type = TAR_DIRECTORY;
+		parts[i].link = "";
+		parts[i].mode = 01777;
+		r = tar_write_entry(&w, &parts[i]);
+	}
+	if (r == 0)
+		r = tar_write_end(&w);
+	return r < 0 ? cell_fail_errno(err, ENOMEM, "open the container's directories")
+		     : put(e, container, "/", &archive, err);
 }
 
 /* --- carrying bytes --- */

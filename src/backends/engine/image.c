@@ -92,7 +92,19 @@ int engine_image(struct engine *e, const struct cell_spec *spec, json_t **ret,
 	struct cell_error *err)
 {
 	const char *image = spec->image;
+	char saved[100];
 	int r;
+
+	if (spec->from) {
+		(void)snprintf(saved, sizeof saved, ENGINE_SNAPSHOTS ":%.64s", spec->from);
+		r = inspect(e, saved, ret, err);
+		if (r != -ENOENT)
+			return r;
+		r = cell_fail(err, CELL_ENOTFOUND, 0,
+			"the %s engine has no image '%s' of the snapshot", e->kind->title, saved);
+		return cell_error_hint(err, r,
+			"it was saved with another engine, or its image was removed there");
+	}
 
 	if (!image || !*image) {
 		r = cell_fail(err, CELL_EINVAL, 0, "back end '%s' needs an image", e->kind->name);

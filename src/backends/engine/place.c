@@ -91,7 +91,7 @@ static int take_image(struct cell *c, const struct cell_spec *spec, const json_t
 	const char *id = json_string_value(json_object_get(image, "Id"));
 	const char *digest =
 		json_string_value(json_array_get(json_object_get(image, "RepoDigests"), 0));
-	const char *cwd = json_string_value(json_object_get(config, "WorkingDir"));
+	const char *cwd = engine_image_cwd(image);
 	size_t n = json_array_size(env);
 	auto_free const char **list = calloc(n + 1, sizeof *list);
 
@@ -210,7 +210,8 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 static int make_container(struct engine_plan *plan, struct engine *e, const char *name,
 	struct cell_error *err)
 {
-	char path[300];
+	char path[300], user[128];
+	unsigned uid, gid;
 	json_t *body = NULL;
 	int r = engine_container(plan, &body, err);
 
@@ -219,7 +220,12 @@ static int make_container(struct engine_plan *plan, struct engine *e, const char
 	(void)snprintf(path, sizeof path, "/containers/create?name=%s", name);
 	r = post(e, path, body, 201, "make the container", err);
 	json_decref(body);
-	return r;
+	if (r < 0 || !plan->spec->from)
+		return r;
+	/* whose they are was said to Docker, where that is known */
+	r = engine_user(plan, user, err);
+	bool is_said = !e->is_libpod && sscanf(user, "%u:%u", &uid, &gid) == 2;
+	return r < 0 || is_said ? r : engine_open_scratch(e, name, err);
 }
 
 static int create_near(struct engine_plan *plan, struct engine *e, const char *name,
@@ -293,7 +299,7 @@ int engine_open_guest(const struct engine_kind *kind, struct cell *c, struct cel
 }
 
 /* One that is being removed, by us or by the engine because it has ended, is waited for. */
-static int remove_container(struct engine *e, const char *container, struct cell_error *err)
+int engine_remove_container(struct engine *e, const char *container, struct cell_error *err)
 {
 	const struct timespec pause = {.tv_nsec = 20 * 1000000};
 	char path[300];
@@ -331,7 +337,7 @@ int engine_destroy(const struct engine_kind *kind, struct cell *c, struct cell_e
 		return 0;
 	int r = engine_open(kind, c, &e, err);
 	if (r == 0)
-		r = remove_container(e, container, err);
+		r = engine_remove_container(e, container, err);
 	if (r == 0 && !cell_note_int(c, "engine_is_far", 0))
 		r = cell_guest_stop(c, err); /* dead with its container: forget it */
 	guest_door_remove(c);

@@ -105,7 +105,8 @@ const struct cell_backend cell_backend_null = {
 	/* every wall and limit is accepted, there is nobody to keep in; but nothing runs */
 	.caps = ~(CELL_CAP_BIT(CELL_CAP_EXEC) | CELL_CAP_BIT(CELL_CAP_PTY) |
 		  CELL_CAP_BIT(CELL_CAP_FILES) | CELL_CAP_BIT(CELL_CAP_WATCH) |
-		  CELL_CAP_BIT(CELL_CAP_PORTS) | CELL_CAP_BIT(CELL_CAP_BACKGROUND)),
+		  CELL_CAP_BIT(CELL_CAP_PORTS) | CELL_CAP_BIT(CELL_CAP_BACKGROUND) |
+		  CELL_CAP_BIT(CELL_CAP_PAUSE) | CELL_CAP_BIT(CELL_CAP_SNAPSHOT)),
 	.state_size = sizeof(struct null_state),
 	.probe = null_probe,
 	.create = null_create,

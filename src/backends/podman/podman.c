@@ -67,35 +67,7 @@ static const struct engine_kind podman = {
 	.auth_file = podman_auth_file,
 };
 
-static void podman_probe(struct cell_probe *p)
-{
-	engine_probe(&podman, p);
-}
-
-static int podman_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
-{
-	return engine_create(&podman, c, spec, err);
-}
-
-static int podman_open_guest(struct cell *c, struct cell_error *err)
-{
-	return engine_open_guest(&podman, c, err);
-}
-
-static int podman_destroy(struct cell *c, struct cell_error *err)
-{
-	return engine_destroy(&podman, c, err);
-}
-
-static bool podman_is_alive(struct cell *c)
-{
-	return engine_is_alive(&podman, c);
-}
-
-static int podman_walls(cell_wall_fn fn, void *user)
-{
-	return engine_walls(&podman, fn, user);
-}
+ENGINE_SLOTS(podman)
 
 const struct cell_backend cell_backend_podman = {
 	.name = "podman",
@@ -104,12 +76,5 @@ const struct cell_backend cell_backend_podman = {
 		"kernel "
 		"it shares with all containers. Rootless, the container's root is an ordinary "
 		"user.",
-	.tier = 2,
-	.caps = ENGINE_CAPS,
-	.probe = podman_probe,
-	.create = podman_create,
-	.open_guest = podman_open_guest,
-	.destroy = podman_destroy,
-	.is_alive = podman_is_alive,
-	.walls = podman_walls,
+	ENGINE_TABLE,
 };

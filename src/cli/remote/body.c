@@ -217,6 +217,7 @@ static json_t *body_of(const struct cell_spec *spec)
 	put(o, "backend", spec->backend);
 	put_number(o, "tier", (uint64_t)spec->tier);
 	put(o, "image", spec->image);
+	put(o, "from", spec->from);
 	put(o, "root", spec->root);
 	put(o, "workspace", spec->workspace);
 	put_nonempty(o, "mounts", mounts(spec));

@@ -5,6 +5,7 @@
  *	client.c    the server, the token, one request: errors, Idempotency-Key, trying again
  *	token.c     where the token comes from
  *	body.c      a spec as the JSON of POST /v1/sessions
+ *	keep.c      pause, resume, stats, snapshots
  *	session.c   open, reopen, remove, list, inspect, platform, back ends
  *	exec.c      start, attach, follow, resume; ps and signals
  *	code.c      runs of code
@@ -115,6 +116,12 @@ int remote_reopen(const char *name, struct cell **ret, struct cell_error *err);
 int remote_close(struct cell *c, struct cell_error *err);
 int remote_destroy(struct cell *c, struct cell_error *err);
 int remote_remove(const char *name, struct cell_error *err);
+int remote_pause(const char *name, struct cell_error *err);
+int remote_resume(const char *name, struct cell_error *err);
+int remote_stats(const char *name, struct cell_stats *ret, struct cell_error *err);
+int remote_snapshot(const char *cell, const char *name, struct cell_error *err);
+int remote_snapshot_list(cell_snapshot_fn fn, void *user, struct cell_error *err);
+int remote_snapshot_remove(const char *name, struct cell_error *err);
 const char *remote_name(const struct cell *c);
 const char *remote_backend_of(const struct cell *c);
 bool remote_supports(const struct cell *c, enum cell_cap cap);

@@ -215,6 +215,7 @@ static enum cell_state state_of(const json_t *o)
 	const char *state = remote_text(o, "state");
 
 	return !strcmp(state, "ready")	    ? CELL_STATE_READY
+	       : !strcmp(state, "paused")   ? CELL_STATE_PAUSED
 	       : !strcmp(state, "creating") ? CELL_STATE_CREATING
 					    : CELL_STATE_DEAD;
 }
