@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 
 from conftest import wait_until
 from jail_modes import jail  # noqa: F401
-from registries import Image, digest, docker_registry, push, scripted
 from test_jail_image import saved_image
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
+from registries import Image, digest, docker_registry, push, scripted  # noqa: E402
 
 
 def log_in(c, host, user="ann", password="secret"):

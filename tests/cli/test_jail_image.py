@@ -5,32 +5,14 @@ import hashlib
 import io
 import json
 import os
-import platform
+import sys
 import tarfile
 from pathlib import Path
 
 from jail_modes import jail  # noqa: F401
 
-ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
-
-
-def layer():
-    """A tar with busybox and a directory to work in."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for name in ("bin", "etc", "app"):
-            info = tarfile.TarInfo(name)
-            info.type, info.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(info)
-        program = Path("/bin/busybox").read_bytes()
-        info = tarfile.TarInfo("bin/busybox")
-        info.size, info.mode = len(program), 0o755
-        tar.addfile(info, io.BytesIO(program))
-        for name in ("sh", "env", "pwd", "id"):
-            info = tarfile.TarInfo(f"bin/{name}")
-            info.type, info.linkname = tarfile.SYMTYPE, "busybox"
-            tar.addfile(info)
-    return out.getvalue()
+sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
+from registries import ARCH, layer  # noqa: E402
 
 
 def saved_image(jail, config):

@@ -6,18 +6,40 @@ import contextlib
 import gzip
 import hashlib
 import http.server
+import io
 import json
 import os
+import platform
 import shutil
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 import urllib.request
-
-from test_jail_image import ARCH, layer
+from pathlib import Path
 
 OCI = "application/vnd.oci.image.manifest.v1+json"
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+
+
+def layer():
+    """A tar with busybox and a directory to work in."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name in ("bin", "etc", "app"):
+            info = tarfile.TarInfo(name)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(info)
+        program = Path("/bin/busybox").read_bytes()
+        info = tarfile.TarInfo("bin/busybox")
+        info.size, info.mode = len(program), 0o755
+        tar.addfile(info, io.BytesIO(program))
+        for name in ("sh", "env", "pwd", "id"):
+            info = tarfile.TarInfo(f"bin/{name}")
+            info.type, info.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(info)
+    return out.getvalue()
 
 
 def digest(data):
