@@ -4,6 +4,7 @@
  * three have the same name, which is in the cell's record before the first of them exists, and labels that say whose they are.
  */
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cell/cell.h"
 
@@ -27,6 +29,7 @@
 #define REMOVE_TRIES	100
 #define RUNC_SHIM	"io.containerd.runc.v2"
 #define SPEC_TYPE	"types.containerd.io/opencontainers/runtime-spec/1/Spec"
+#define GROUP		"cell-containerd-" /* how its cgroups' names begin */
 #define LABEL_DIRECTORY "cell.directory"
 #define LABEL_SIGHT	"cell.sight" /* the mount namespace in which that directory is */
 
@@ -211,7 +214,7 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 		.group = group};
 	json_t *j = NULL;
 
-	(void)snprintf(group, sizeof group, "/cell-containerd-%s", p->id);
+	(void)snprintf(group, sizeof group, "/" GROUP "%s", p->id);
 	int r = choose_user(p->spec, mounts, &b.uid, &b.gid, err);
 	if (r == 0)
 		r = bundle_config(&b, &j, err);
@@ -418,12 +421,35 @@ static int remove_task(struct ctd *d, const char *id, bool is_dead, struct cell_
 			(void)kill_task(d, id, NULL);
 		if (!d->is_broken)
 			r = about(d, "tasks.v1.Tasks/Wait", id, NULL, "wait for the task", err);
-		if (r == 0)
+		/* also one that is not there: its shim may be, when containerd died between the two */
+		if (r == 0 || r == -ENOENT)
 			r = about(d, "tasks.v1.Tasks/Delete", id, NULL, "remove the task", err);
 		if (r == 0 || r == -ENOENT)
 			return 0;
 	}
 	return r;
+}
+
+/* The runtime removes them; one that was killed does not. */
+static void remove_groups(const char *id)
+{
+	static const char *const places[] = {"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"};
+	const struct timespec pause = {.tv_nsec = 5 * 1000000};
+
+	for (size_t k = 0; k < 2; k++) {
+		char pattern[300];
+		glob_t found = {0};
+
+		(void)snprintf(pattern, sizeof pattern, "%s" GROUP "%s", places[k], id);
+		if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+			for (size_t i = 0; i < found.gl_pathc; i++)
+				/* the last of its processes is dead, and may not have left yet */
+				for (int tries = 0; rmdir(found.gl_pathv[i]) < 0 &&
+						    errno == EBUSY && tries < 100;
+					tries++)
+					(void)nanosleep(&pause, NULL);
+		globfree(&found);
+	}
 }
 
 int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err)
@@ -433,7 +459,10 @@ int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cel
 	if (r == 0)
 		r = about(d, "containers.v1.Containers/Delete", id, NULL, "remove the container",
 			err);
-	return r < 0 && r != -ENOENT ? r : ctd_remove_snapshot(d, id, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	remove_groups(id);
+	return ctd_remove_snapshot(d, id, err);
 }
 
 /* The snapshot is the first that is made and the last that is removed: all that can be left have one. */
