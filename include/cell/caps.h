@@ -94,15 +94,16 @@ struct cell_lack {
 /* One back end as it is here and now. */
 struct cell_backend_info {
 	const char *name;
-	const char *summary; /* one line */
-	const char *wall;    /* one sentence: what it keeps apart and what not */
-	int tier;	     /* 0 no wall ... 4, MISSION D; what a spec's `tier` is compared with */
-	bool is_built;	     /* false: known by name, but not in this build */
-	bool is_usable;	     /* probe said yes */
-	char reason[240];    /* why not usable */
-	char fix[240];	     /* what would make it so */
-	cell_caps declared;  /* what it can promise at best */
-	cell_caps caps;	     /* what it can promise here */
+	const char *summary;			/* one line */
+	const char *wall;			/* one sentence: what it keeps apart and what not */
+	const char *needs, *take_for, *not_for; /* advice, in a line each; "" when there is none */
+	int tier;	    /* 0 no wall ... 4, MISSION D; what a spec's `tier` is compared with */
+	bool is_built;	    /* false: known by name, but not in this build */
+	bool is_usable;	    /* probe said yes */
+	char reason[240];   /* why not usable */
+	char fix[240];	    /* what would make it so */
+	cell_caps declared; /* what it can promise at best */
+	cell_caps caps;	    /* what it can promise here */
 	struct cell_lack lacks[CELL_LACKS_MAX];
 	size_t n_lacks;
 };

@@ -75,6 +75,9 @@ json_t *cli_backend_json(const struct cell_backend_info *info)
 	cli_json_string(o, "name", info->name);
 	cli_json_string(o, "summary", info->summary);
 	cli_json_string(o, "wall", info->wall);
+	cli_json_string(o, "needs", info->needs);
+	cli_json_string(o, "take_for", info->take_for);
+	cli_json_string(o, "not_for", info->not_for);
 	json_object_set_new(o, "tier", json_integer(info->tier));
 	json_object_set_new(o, "built", json_boolean(info->is_built));
 	json_object_set_new(o, "usable", json_boolean(info->is_usable));

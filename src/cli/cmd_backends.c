@@ -26,12 +26,36 @@ static const struct cell_lack *find_lack(const struct cell_backend_info *info, i
 	return NULL;
 }
 
+static void print_advice(const char *what, const char *text)
+{
+	if (text && *text)
+		printf("%s: %s\n", what, text);
+}
+
+/* What no machine could make it promise. */
+static void print_never(const struct cell_backend_info *info)
+{
+	const char *between = "\nnever promised: ";
+
+	for (int cap = 0; cap < CELL_CAP_COUNT; cap++) {
+		if (info->declared & CELL_CAP_BIT(cap))
+			continue;
+		printf("%s%s", between, cell_cap_name(cap));
+		between = ", ";
+	}
+	if (*between == ',')
+		printf("\n");
+}
+
 static void print_one(const struct cli *cli, const struct cell_backend_info *info)
 {
 	printf("%s%s%s: %s\n", cli_style(cli->color_out, CLI_BOLD), info->name,
 		cli_style(cli->color_out, CLI_PLAIN), info->summary ? info->summary : "");
 	if (info->wall)
 		printf("walls: %s\n", info->wall);
+	print_advice("needs", info->needs);
+	print_advice("take it for", info->take_for);
+	print_advice("not for", info->not_for);
 	printf("tier: %d\nusable: %s\n", info->tier, cli_backend_state(info));
 	if (!info->is_usable && *info->reason)
 		printf("reason: %s\n", info->reason);
@@ -45,9 +69,8 @@ static void print_one(const struct cli *cli, const struct cell_backend_info *inf
 			printf("  %s%-22s%s %s\n", cli_style(cli->color_out, CLI_GOOD),
 				cell_cap_name(cap), cli_style(cli->color_out, CLI_PLAIN),
 				cell_cap_meaning(cap));
-	if (!(info->declared & ~info->caps))
-		return;
-	printf("\nmissing on this machine:\n");
+	if (info->declared & ~info->caps)
+		printf("\nmissing on this machine:\n");
 	for (int cap = 0; cap < CELL_CAP_COUNT; cap++) {
 		const struct cell_lack *lack = find_lack(info, cap);
 		if (!(info->declared & ~info->caps & CELL_CAP_BIT(cap)))
@@ -55,6 +78,7 @@ static void print_one(const struct cli *cli, const struct cell_backend_info *inf
 		print_lack(cli, cell_cap_name(cap), lack ? lack->reason : info->reason,
 			lack ? lack->fix : info->fix);
 	}
+	print_never(info);
 }
 
 static void print_table(const struct cli *cli, const struct cell_backend_info *list, size_t n)

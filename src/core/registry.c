@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/advice.h"
 #include "core/backend.h"
 #include "core/nearest.h"
 
@@ -179,6 +180,15 @@ void cell_probe_hastily(const struct cell_backend *const *chain, struct cell_pro
 	probe(chain, CARE_HASTY, p);
 }
 
+static void advise(struct cell_backend_info *ret)
+{
+	const struct cell_advice *a = cell_advice_on(ret->name);
+
+	ret->needs = a->needs;
+	ret->take_for = a->take_for;
+	ret->not_for = a->not_for;
+}
+
 static void fill_info(const struct cell_backend *const *chain, struct cell_backend_info *ret)
 {
 	const struct cell_backend *b = chain[0];
@@ -190,6 +200,7 @@ static void fill_info(const struct cell_backend *const *chain, struct cell_backe
 	ret->name = b->name;
 	ret->summary = b->summary;
 	ret->wall = b->wall;
+	advise(ret);
 	ret->tier = b->tier;
 	ret->is_built = true;
 	ret->declared = b->caps;
@@ -214,6 +225,7 @@ static void fill_planned(const struct cell_backend_planned *b, struct cell_backe
 	ret->name = b->name;
 	ret->summary = b->summary;
 	ret->wall = "";
+	advise(ret);
 	ret->tier = b->tier;
 	ret->declared = b->caps;
 	(void)snprintf(ret->reason, sizeof ret->reason, "not in this build");

@@ -81,11 +81,12 @@ static json_t *backend_json(const struct cell_backend_info *b)
 		(void)json_array_append_new(lacks,
 			json_pack("{s:s, s:s, s:s}", "capability", cell_cap_name(b->lacks[i].cap),
 				"reason", b->lacks[i].reason, "fix", b->lacks[i].fix));
-	return json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o, s:o}", "name", b->name,
-		"summary", b->summary ? b->summary : "", "wall", b->wall ? b->wall : "", "tier",
-		b->tier, "built", b->is_built, "usable", b->is_usable, "reason", b->reason, "fix",
-		b->fix, "capabilities", words(b->is_usable ? b->caps : 0), "declared",
-		words(b->declared), "lacks", lacks);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:b, s:s, s:s, s:o, s:o, s:o}",
+		"name", b->name, "summary", b->summary ? b->summary : "", "wall",
+		b->wall ? b->wall : "", "needs", b->needs, "take_for", b->take_for, "not_for",
+		b->not_for, "tier", b->tier, "built", b->is_built, "usable", b->is_usable, "reason",
+		b->reason, "fix", b->fix, "capabilities", words(b->is_usable ? b->caps : 0),
+		"declared", words(b->declared), "lacks", lacks);
 }
 
 /* Probing may take a while: on a thread. */

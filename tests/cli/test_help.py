@@ -100,7 +100,7 @@ def test_backends(cell):
     o = {b["name"]: b for b in cell.ok("backends", "--json").json["backends"]}
     for name in ("null", "local", "subprocess", "chroot"):
         assert o[name]["built"] is True, name
-        assert {"summary", "wall", "tier", "usable", "capabilities", "lacks"} <= set(o[name])
+        assert {"summary", "wall", "needs", "take_for", "not_for", "tier", "usable", "capabilities", "lacks"} <= set(o[name])
     assert o["local"]["usable"] and "exec" in o["local"]["capabilities"]
     assert o["local"]["tier"] <= o["chroot"]["tier"]
     for b in o.values():

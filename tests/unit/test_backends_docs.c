@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "config_helper.h"
+#include "core/advice.h"
 #include "core/backend.h"
 
 #define PAGE CELL_SOURCE_ROOT "/docs/backends.md"
@@ -18,15 +19,21 @@ static bool is_told(const struct cell_backend *b)
 
 static void add_list(struct buf *out)
 {
-	ASSERT_OK(buf_addz(out,
-		"| back end | tier | what it is | what it keeps apart |\n|---|---|---|---|\n"));
+	ASSERT_OK(buf_addz(out, "| back end | tier | what it is | what it keeps apart | needs | "
+				"take it for | not for "
+				"|\n|---|---|---|---|---|---|---|\n"));
 	for (size_t i = 0; cell_backends[i]; i++) {
 		const struct cell_backend *b = cell_backends[i];
 
-		if (is_told(b))
-			ASSERT_OK(buf_addf(out,
-				"| [%s](../src/backends/%s/README.md) | %d | %s | %s |\n", b->name,
-				b->name, b->tier, b->summary, b->wall));
+		if (!is_told(b))
+			continue;
+		const struct cell_advice *a = cell_advice_on(b->name);
+		CHECK_(*a->needs && *a->take_for && *a->not_for, "%s: no word in core/advice.c",
+			b->name);
+		ASSERT_OK(buf_addf(out,
+			"| [%s](../src/backends/%s/README.md) | %d | %s | %s | %s | %s | %s |\n",
+			b->name, b->name, b->tier, b->summary, b->wall, a->needs, a->take_for,
+			a->not_for));
 	}
 }
 

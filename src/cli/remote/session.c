@@ -401,7 +401,7 @@ int remote_tools(struct cell *cell, const char *const *names, cell_tool_fn fn, v
 /* Named for the life of the process: the list is what this process is about. */
 static const char *kept(const char *text)
 {
-	static char *texts[256];
+	static char *texts[512];
 	static size_t n;
 
 	if (n == sizeof texts / sizeof *texts)
@@ -416,6 +416,9 @@ static void read_backend(const json_t *o, struct cell_backend_info *b)
 	*b = (struct cell_backend_info){.name = kept(remote_text(o, "name")),
 		.summary = kept(remote_text(o, "summary")),
 		.wall = *remote_text(o, "wall") ? kept(remote_text(o, "wall")) : NULL,
+		.needs = kept(remote_text(o, "needs")),
+		.take_for = kept(remote_text(o, "take_for")),
+		.not_for = kept(remote_text(o, "not_for")),
 		.tier = (int)remote_int(o, "tier"),
 		.is_built = json_is_true(json_object_get(o, "built")),
 		.is_usable = json_is_true(json_object_get(o, "usable")),
