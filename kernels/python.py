@@ -994,6 +994,22 @@ def base64(b):
 
 
 #: part begin
+def open_user_site():
+    """In a cell's environment pip installs for the user. Python looks only at a directory that was there when it started, so there is one."""
+    site = sys.modules.get("site")
+    if site is None or not site.ENABLE_USER_SITE or sys.prefix == sys.base_prefix:
+        return
+    path = site.getusersitepackages()
+    if path in sys.path:
+        return
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:
+        return
+    own = [i for i, place in enumerate(sys.path) if place.startswith(sys.prefix)]
+    sys.path.insert(own[-1] + 1 if own else len(sys.path), path)
+
+
 def begin_with(payload):
     """cwd, environment and modules of a new context; also later, for an interpreter that waited for its user."""
     failed = {}
@@ -1014,6 +1030,7 @@ def begin_with(payload):
         elif key == "preload":
             preload += [name.strip() for name in value.split(",") if name.strip()]
     fresh_random()
+    open_user_site()
     for name in preload:
         try:
             __import__(name)
