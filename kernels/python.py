@@ -587,7 +587,7 @@ def getpass(prompt="Password: ", stream=None, **_):
 
 #: part imports
 HOOKED = {
-    "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
+    "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "multiprocessing.reduction", "matplotlib", "matplotlib.pyplot", "pandas",
     "IPython.core.display_functions", "IPython.core.display", "IPython.display",
 }  # fmt: skip
 
@@ -2107,6 +2107,30 @@ def after_threading(module):
 
     module.excepthook = excepthook
     module.__excepthook__ = excepthook
+
+
+def after_multiprocessing_reduction(module):
+    """A process that was spawned cannot import what was typed in: it would fail without end in the workers of a pool, where nobody sees
+    it, so it is refused here."""
+    import pickle
+    import types
+
+    def is_far():
+        from multiprocessing import context, process
+
+        if context.get_spawning_popen() is not None:
+            return True
+        children = [getattr(getattr(c, "_popen", None), "method", "fork") for c in list(process._children)]
+        return bool(children) and "fork" not in children
+
+    def reducer_override(self, obj):
+        if isinstance(obj, (types.FunctionType, type)) and obj.__module__ == "__main__" and is_far():
+            raise pickle.PicklingError(
+                "%s was typed in, and a process that is started by spawn or forkserver cannot import it: "
+                "use multiprocessing.get_context('fork'), or put it into a file and import it" % obj.__qualname__)
+        return NotImplemented
+
+    module.ForkingPickler.reducer_override = reducer_override
 
 
 def after_asyncio_tasks(module):
