@@ -244,6 +244,7 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 	r = take_place(&store, c, &own, err);
 	if (r < 0)
 		return r;
+	c->is_warmed_late = own.image || deps_are_wanted(&own);
 	r = deps_place_make(c, &own, &mounts, err);
 	if (r >= 0)
 		r = cell_place_create(c, &own, err);
@@ -251,6 +252,8 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 		r = cell_place_connect(c, err);
 	if (r >= 0)
 		r = deps_place_open(c, &own, err);
+	if (r >= 0 && c->warm && c->is_warmed_late)
+		cell_warm_now(c);
 	if (r >= 0 && cell_record_set_str(c->record, "state", "ready") < 0)
 		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
 	if (r >= 0)

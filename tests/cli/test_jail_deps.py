@@ -218,3 +218,14 @@ def test_modules_are_found_by_require_and_by_import_from_anywhere(jail, wheels):
     assert jail("exec", "web", "--", "sh", "-c", "touch /node_modules/x || ln -s /tmp /node_modules/y").code != 0
     jail.ok("deps", "remove", "--lang", "javascript", "web", "lib")
     assert jail.ok("exec", "web", "--", "ls", "/node_modules").text == ""
+
+
+def test_interpreters_started_ahead_have_the_environment(jail, wheels):  # noqa: F811
+    """A context takes over the one that was started with its cell, from the environment, imports done."""
+    jail.put("cell.yaml", "kernels:\n  warm: [python]\n  preload: [decimal]\n")
+    jail.create("web", "--find-links", wheels, "--install", "one", "--workspace", jail.workspace)
+    look = "for p in /proc/[0-9]*; do case $(readlink $p/exe) in */python3*) echo ${p#/proc/};; esac; done"
+    ahead = jail.ok("exec", "web", "--", "sh", "-c", look).text.split()
+    assert len(ahead) == 1, "one waits"
+    r = jail.ok("code", "--json", "-s", "web", "-c", "import os, sys, one\n'decimal' in sys.modules, os.getpid(), one.version, sys.prefix").json
+    assert r["value"] == f"(True, {ahead[0]}, '1.0', '/opt/cell/env/current')", r
