@@ -603,7 +603,7 @@ def getpass(prompt="Password: ", stream=None, **_):
 
 #: part imports
 HOOKED = {
-    "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "matplotlib", "matplotlib.pyplot", "pandas",
+    "threading", "getpass", "subprocess", "linecache", "asyncio.tasks", "multiprocessing.reduction", "matplotlib", "matplotlib.pyplot", "pandas",
     "IPython.core.display_functions", "IPython.core.display", "IPython.display",
 }  # fmt: skip
 
@@ -1010,6 +1010,22 @@ def base64(b):
 
 
 #: part begin
+def open_user_site():
+    """In a cell's environment pip installs for the user. Python looks only at a directory that was there when it started, so there is one."""
+    site = sys.modules.get("site")
+    if site is None or not site.ENABLE_USER_SITE or sys.prefix == sys.base_prefix:
+        return
+    path = site.getusersitepackages()
+    if path in sys.path:
+        return
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:
+        return
+    own = [i for i, place in enumerate(sys.path) if place.startswith(sys.prefix)]
+    sys.path.insert(own[-1] + 1 if own else len(sys.path), path)
+
+
 def begin_with(payload):
     """cwd, environment and modules of a new context; also later, for an interpreter that waited for its user."""
     failed = {}
@@ -1030,6 +1046,7 @@ def begin_with(payload):
         elif key == "preload":
             preload += [name.strip() for name in value.split(",") if name.strip()]
     fresh_random()
+    open_user_site()
     for name in preload:
         try:
             __import__(name)
@@ -2106,6 +2123,30 @@ def after_threading(module):
 
     module.excepthook = excepthook
     module.__excepthook__ = excepthook
+
+
+def after_multiprocessing_reduction(module):
+    """A process that was spawned cannot import what was typed in: it would fail without end in the workers of a pool, where nobody sees
+    it, so it is refused here."""
+    import pickle
+    import types
+
+    def is_far():
+        from multiprocessing import context, process
+
+        if context.get_spawning_popen() is not None:
+            return True
+        children = [getattr(getattr(c, "_popen", None), "method", "fork") for c in list(process._children)]
+        return bool(children) and "fork" not in children
+
+    def reducer_override(self, obj):
+        if isinstance(obj, (types.FunctionType, type)) and obj.__module__ == "__main__" and is_far():
+            raise pickle.PicklingError(
+                "%s was typed in, and a process that is started by spawn or forkserver cannot import it: "
+                "use multiprocessing.get_context('fork'), or put it into a file and import it" % obj.__qualname__)
+        return NotImplemented
+
+    module.ForkingPickler.reducer_override = reducer_override
 
 
 def after_asyncio_tasks(module):

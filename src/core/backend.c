@@ -71,7 +71,7 @@ const char *cell_directory(const struct cell *c)
 
 const char *cell_warm(const struct cell *c)
 {
-	return c->warm;
+	return c->is_warmed_late ? NULL : c->warm;
 }
 
 int cell_directory_fd(const struct cell *c)

@@ -251,6 +251,7 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 		return r;
 	if (own.from) /* for the back end it is what it saved it as */
 		own.from = from.id;
+	c->is_warmed_late = own.image || own.from || deps_are_wanted(&own);
 	r = deps_place_make(c, &own, &mounts, err);
 	if (r >= 0)
 		r = cell_place_create(c, &own, err);
@@ -260,6 +261,8 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 		r = snapshot_restore(c, &from, own.workspace != NULL, err);
 	if (r >= 0)
 		r = deps_place_open(c, &own, err);
+	if (r >= 0 && c->warm && c->is_warmed_late)
+		cell_warm_now(c);
 	if (r >= 0 && cell_record_set_str(c->record, "state", "ready") < 0)
 		r = cell_fail_errno(err, ENOMEM, "make cell '%s'", c->name);
 	if (r >= 0)

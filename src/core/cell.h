@@ -26,6 +26,7 @@ struct cell {
 	char *cwd, *user;
 	uint64_t timeout_ms;
 	char *warm;		  /* spec.warm as the guest takes it; NULL: none */
+	bool is_warmed_late;	  /* not at the guest's start: its environment comes later */
 	uint64_t code_timeout_ms; /* 0: none */
 	char **languages;	  /* NULL: all */
 	char **databases;	  /* servers that SQL may connect to; NULL: none */

@@ -111,7 +111,7 @@ static int spawn_guest(struct cell *c, const struct guest_options *o, int pass_f
 	arg(&a, "--spool", o->spool);
 	arg(&a, "--home", o->home);
 	arg(&a, "--tmp", o->tmp);
-	arg(&a, "--warm", c->warm);
+	arg(&a, "--warm", cell_warm(c));
 	for (const char *const *l = o->rlimits; l && *l; l++)
 		arg(&a, "--rlimit", *l);
 	guest_environment(env, env_text);

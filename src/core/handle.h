@@ -15,6 +15,8 @@ void cell_handle_freep(struct cell **c);
 int cell_prepare(const struct cell_spec *spec, struct cell **ret, struct cell_error *err);
 /* shelf.c: spec.warm and spec.preload in one text; NULL when there is nothing. */
 int cell_warm_text(const struct cell_spec *spec, char **ret, struct cell_error *err);
+/* Have the guest start them now, with the cell's environment. Where it cannot, the first run does. */
+void cell_warm_now(struct cell *c);
 /* Allocates the states of the chain, too. */
 int cell_handle_set_chain(struct cell *c, const struct cell_backend *const *chain);
 /* The handle owns what the slot had. */

@@ -6,7 +6,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/exec_fields.h"
 #include "core/handle.h"
+#include "core/link.h"
 #include "core/resources.h"
 
 #define WARM_MAX 500 /* bytes, all together */
@@ -57,6 +59,16 @@ int cell_warm_text(const struct cell_spec *spec, char **ret, struct cell_error *
 		return 0;
 	*ret = buf_steal(&b);
 	return *ret ? 0 : cell_fail_errno(err, ENOMEM, "make a cell");
+}
+
+void cell_warm_now(struct cell *c)
+{
+	auto_buf struct buf b = BUF_INIT(WIRE_MAX_MESSAGE);
+	struct cell_error ignored;
+
+	if (wire_put_str(&b, WIRE_T_TEXT, c->warm) == 0 &&
+		exec_surroundings(c, &(struct cell_exec_opts){0}, true, &b, &ignored) == 0)
+		(void)link_call(c->link, WIRE_OP_WARM, &b, NULL, &ignored);
 }
 
 int cell_shelf_fill(const struct cell_spec *spec, unsigned n, struct cell_error *err)

@@ -203,6 +203,8 @@ int context_of(const struct request *rq, struct order *place, bool may_make, str
 
 /* "python=json,decimal;shell": start them. What cannot be started is left out. */
 void spare_start(const char *list);
+/* The same when a client asks, with the environment it names. */
+int spare_warm(struct stream *s, const struct request *rq, struct cell_error *err);
 /* Limits that came later (guest.rlimits, and of processes): what was started has them, too. */
 void spare_limit(uint64_t pids);
 /* One that can be the context of this name; takes environment and directory over. NULL: none. */

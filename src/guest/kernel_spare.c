@@ -16,8 +16,10 @@
 #include "guest/keeper.h"
 #include "guest/kernel.h"
 
-/* One item of the list: "python" or "python=json,decimal". */
-static void start_one(const char *item, size_t n)
+#define LIST_MAX 500
+
+/* One item of the list: "python" or "python=json,decimal". rq: has the environment; NULL: the guest's own. */
+static void start_one(const char *item, size_t n, const struct request *rq)
 {
 	auto_(order_done) struct order place = {.cwd_fd = -1};
 	char name[32], preload[512] = "";
@@ -31,8 +33,9 @@ static void start_one(const char *item, size_t n)
 	if (eq)
 		(void)snprintf(preload, sizeof preload, "%.*s", (int)(n - name_len - 1), eq + 1);
 	const struct language *l = language_find(name);
-	/* somewhere that is there already: the workspace may come later */
-	if (!l || order_default(&place, "/", &err) < 0)
+	/* without a request, somewhere that is there already: the workspace may come later */
+	if (!l || (rq ? order_read(rq, "start interpreters", &place, &err)
+		      : order_default(&place, "/", &err)) < 0)
 		return;
 	struct kernel *k = kernel_new("", l, &place, &err);
 	if (!k)
@@ -51,14 +54,31 @@ static void start_one(const char *item, size_t n)
 	deadline_set(k, KERNEL_START_MS);
 }
 
-void spare_start(const char *list)
+static void start_all(const char *list, const struct request *rq)
 {
 	while (list && *list) {
 		size_t n = strcspn(list, ";");
 
-		start_one(list, n);
+		start_one(list, n, rq);
 		list += n + (list[n] ? 1 : 0);
 	}
+}
+
+void spare_start(const char *list)
+{
+	start_all(list, NULL);
+}
+
+int spare_warm(struct stream *s, const struct request *rq, struct cell_error *err)
+{
+	auto_free char *list = NULL;
+	int r = order_read_optional(rq, WIRE_T_TEXT, "list", LIST_MAX, &list, err);
+
+	if (r < 0)
+		return r;
+	start_all(list, rq);
+	ops_end_ok(s);
+	return 0;
 }
 
 void spare_limit(uint64_t pids)

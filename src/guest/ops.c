@@ -149,6 +149,7 @@ static const struct {
 	{WIRE_OP_CONTEXT_RESET, context_reset},
 	{WIRE_OP_CONTEXT_INTERRUPT, context_interrupt},
 	{WIRE_OP_CONTEXT_DELETE, context_delete},
+	{WIRE_OP_WARM, spare_warm},
 };
 
 void ops_handle(struct stream *s, const struct request *rq)

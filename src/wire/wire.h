@@ -80,6 +80,8 @@ enum wire_op {
 	WIRE_OP_CONTEXT_RESET,	/* CONTEXT */
 	WIRE_OP_CONTEXT_INTERRUPT,
 	WIRE_OP_CONTEXT_DELETE,
+	WIRE_OP_WARM, /* TEXT(as --warm), EXEC's ENV CWD USER: start interpreters ahead, as contexts
+			 with this environment will want them */
 
 	/* files: each runs in a worker process of the guest */
 	WIRE_OP_STAT = 32, /* PATH -> END with the file's fields */

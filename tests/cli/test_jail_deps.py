@@ -96,6 +96,51 @@ def test_a_cell_sees_its_own_packages_and_neither_the_cache_nor_anothers(jail, w
     assert str(jail.state) not in jail.ok("exec", "web", "--", "env").text
 
 
+WAYS = {"magic": "%pip install --no-index ./one-1.0-py3-none-any.whl",
+        "bang": "!pip install --no-index ./one-1.0-py3-none-any.whl",
+        "subprocess": "import subprocess, sys\nr = subprocess.run([sys.executable, '-m', 'pip', 'install', '--no-index', './one-1.0-py3-none-any.whl'],"
+                      " capture_output=True, text=True)\nprint(r.stdout, r.stderr)\nassert r.returncode == 0, 'pip failed'"}
+
+
+def has_pip():
+    return subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not has_pip(), reason="the system's Python has no pip")
+@pytest.mark.parametrize("way", WAYS)
+def test_code_installs_a_wheel_for_its_session(jail, wheels, way):  # noqa: F811
+    """With the real pip, from a file of the workspace: there at once, for what the session starts too, and gone with it."""
+    make_wheel(jail.workspace, "one", scripts=["one = one:main"])
+    (jail.workspace / wheel_name("one")).chmod(0o644)
+    options = ["--find-links", wheels, "--workspace", jail.workspace]
+    jail.create("web", *options)
+    step = lambda code, name="web": jail("code", "--json", "-s", name, "-c", code, timeout=120).json  # noqa: E731
+    assert step("import one")["error"]["name"] == "ModuleNotFoundError"
+    r = step(WAYS[way] + "\nimport one\none.main()")
+    assert r["error"] is None and "Successfully installed one-1.0" in r["stdout"] and r["stdout"].endswith("one 1.0\n"), r
+    r = step("import one, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import one; one.main()'])\none.version")
+    assert (r["value"], r["stdout"]) == ("'1.0'", "one 1.0\n"), r
+    jail.create("other", *options)
+    assert step("import one", "other")["error"]["name"] == "ModuleNotFoundError", "another session has nothing of it"
+    jail.ok("rm", "-f", "web")
+    jail.create("web", *options)
+    assert step("import one")["error"]["name"] == "ModuleNotFoundError", "it went with the session"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_code_may_not_install_where_it_is_forbidden(jail, wheels, way):  # noqa: F811
+    make_wheel(jail.workspace, "one")
+    (jail.workspace / wheel_name("one")).chmod(0o644)
+    jail.create("web", "--no-runtime-deps", "--find-links", wheels, "--install", "two", "--workspace", jail.workspace)
+    step = lambda code: jail("code", "--json", "-s", "web", "-c", code, timeout=120).json  # noqa: E731
+    r = step(WAYS[way])
+    assert "allow_runtime_deps: false" in r["stdout"] + r["stderr"], r
+    if way != "bang":  # as in IPython, a line for the shell tells of its failure in _exit_code alone
+        assert r["error"] is not None, r
+    assert step("import two; two.version")["value"] == "'1.0'", "what was there before is"
+    assert step("import one")["error"]["name"] == "ModuleNotFoundError"
+
+
 def test_pip_of_the_system_itself_refuses_where_it_is_forbidden(jail, wheels):  # noqa: F811
     make_wheel(jail.workspace, "one")
     options = ("--workspace", jail.workspace, "--no-runtime-deps", "--find-links", wheels, "--install", "two")
@@ -173,3 +218,14 @@ def test_modules_are_found_by_require_and_by_import_from_anywhere(jail, wheels):
     assert jail("exec", "web", "--", "sh", "-c", "touch /node_modules/x || ln -s /tmp /node_modules/y").code != 0
     jail.ok("deps", "remove", "--lang", "javascript", "web", "lib")
     assert jail.ok("exec", "web", "--", "ls", "/node_modules").text == ""
+
+
+def test_interpreters_started_ahead_have_the_environment(jail, wheels):  # noqa: F811
+    """A context takes over the one that was started with its cell, from the environment, imports done."""
+    jail.put("cell.yaml", "kernels:\n  warm: [python]\n  preload: [decimal]\n")
+    jail.create("web", "--find-links", wheels, "--install", "one", "--workspace", jail.workspace)
+    look = "for p in /proc/[0-9]*; do case $(readlink $p/exe) in */python3*) echo ${p#/proc/};; esac; done"
+    ahead = jail.ok("exec", "web", "--", "sh", "-c", look).text.split()
+    assert len(ahead) == 1, "one waits"
+    r = jail.ok("code", "--json", "-s", "web", "-c", "import os, sys, one\n'decimal' in sys.modules, os.getpid(), one.version, sys.prefix").json
+    assert r["value"] == f"(True, {ahead[0]}, '1.0', '/opt/cell/env/current')", r

@@ -113,6 +113,18 @@ def test_a_table_is_html_and_data(data):
     assert "ada" in shown["text/plain"]
 
 
+def test_an_interpreter_started_ahead_is_the_images(data):
+    """With kernels.warm the first run finds pandas imported, by an interpreter with the environment of the image."""
+    (data.workspace / "cell.yaml").write_text("kernels:\n  warm: [python]\n  preload: [pandas]\n")
+    try:
+        data.ok("create", "--image", "data", "--env", "PYTHONHASHSEED=7", "ahead")
+        r = data.ok("code", "--json", "-s", "ahead", "-c", "import os, sys\n'pandas' in sys.modules, os.environ['PYTHONHASHSEED']", timeout=300).json
+        assert r["value"] == "(True, '7')", r
+    finally:
+        (data.workspace / "cell.yaml").unlink()
+        data("rm", "-f", "ahead")
+
+
 def test_both_in_a_session_over_a_file(data):
     """Steps as an agent takes them: read, look, draw."""
     name = "steps"

@@ -442,6 +442,21 @@ def test_multiprocessing_with_functions_typed_in(d):
     assert r.value == "[0, 2, 4]" and sorted(r.out.split("\n")) == ["", "in 0", "in 1", "in 2"]
 
 
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+@pytest.mark.parametrize("code", [
+    "with ctx.Pool(2) as pool: pool.map(double, range(3))",
+    "p = ctx.Process(target=double, args=(1,)); p.start(); p.join()",
+    "import concurrent.futures as c\nwith c.ProcessPoolExecutor(1, mp_context=ctx) as e: e.submit(double, 1).result()",
+    "with ctx.Pool(1) as pool: pool.apply(len, [Thing()])",
+])  # fmt: skip
+def test_processes_that_cannot_import_what_was_typed_in(d, how, code):
+    d.run(f"import multiprocessing\nctx = multiprocessing.get_context('{how}')\ndef double(x): return 2 * x\nclass Thing: pass")
+    r = d.run(code)
+    assert r.error["name"] == "PicklingError" and "typed in" in r.error["message"] and "'fork'" in r.error["message"], r
+    r = d.run("with multiprocessing.get_context('fork').Pool(2) as pool: got = pool.map(double, range(3))\ngot")
+    assert r.value == "[0, 2, 4]", r
+
+
 def test_children_do_not_get_our_channel(d):
     assert d.run("import subprocess; subprocess.run('ls /proc/self/fd', shell=True, capture_output=True, text=True).stdout.split()").value == "['0', '1', '2', '3']"
     assert d.run("import os; os.posix_spawn('/bin/sh', ['sh', '-c', 'ls -l /proc/$$/fd | grep -c socket'], os.environ) and os.wait()[1] >> 8").out == "0\n"
