@@ -110,9 +110,9 @@ struct cell_info {
 	const char *directory;	   /* where its record, socket and spool are */
 	/* as the spec named them; "" when it did not */
 	const char *resources, *scratch, *seccomp;
-	/* of the image it was made from, "" when that says nothing: digest, and what it would run as
-	 * whom; for information only */
-	const char *image, *image_entrypoint, *image_cmd, *image_user;
+	/* of the image it was made from, "" when that says nothing: its id, its name with digest in the
+	 * registry it was fetched from, and what it would run as whom; for information only */
+	const char *image, *image_digest, *image_entrypoint, *image_cmd, *image_user;
 };
 typedef int (*cell_info_fn)(const struct cell_info *info, void *user);
 /* All cells of this user's state directory. Clean-up of dead ones is cell_prune()'s. */

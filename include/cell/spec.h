@@ -112,6 +112,17 @@ struct cell_spec_deps {
 	uint64_t cache_bytes;	  /* what the packages kept for all cells may take; 0: 16 GiB */
 };
 
+/* How far the making of a cell is, where it takes long: an image that is fetched. Strings are valid during the callback. */
+struct cell_making {
+	const char *image;
+	const char *layer;  /* the one that something happened to; "": none in particular */
+	const char *status; /* in the engine's words: "Downloading" */
+	uint64_t bytes, total_bytes; /* of all layers as far as they are known */
+	unsigned layers_done, layers;
+};
+/* A non-zero return stops it: the cell is not made, and CELL_EBUSY with ECANCELED the answer. */
+typedef int (*cell_making_fn)(const struct cell_making *m, void *user);
+
 struct cell_spec {
 	const char *name;    /* NULL: ephemeral, gone when closed */
 	const char *backend; /* NULL: the strongest usable here */
@@ -164,6 +175,8 @@ struct cell_spec {
 	const char *const *labels; /* "k=v", NULL-terminated */
 	const char *const *needs;  /* capability words asked for outright, NULL-terminated */
 	struct cell_spec_deps deps;
+	cell_making_fn making; /* called on the caller's thread meanwhile; may be NULL */
+	void *making_user;
 };
 
 #pragma GCC visibility pop

@@ -30,8 +30,8 @@ json_t *cli_cell_json(const struct cell_info *info)
 		const char *key, *value;
 	} told[] = {{"resources", info->resources}, {"scratch", info->scratch},
 		{"seccomp", info->seccomp}, {"image", info->image},
-		{"image_entrypoint", info->image_entrypoint}, {"image_cmd", info->image_cmd},
-		{"image_user", info->image_user}};
+		{"image_digest", info->image_digest}, {"image_entrypoint", info->image_entrypoint},
+		{"image_cmd", info->image_cmd}, {"image_user", info->image_user}};
 
 	for (const char *const *l = info->labels; l && *l; l++)
 		json_array_append_new(labels, json_string(*l));

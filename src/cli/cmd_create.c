@@ -62,7 +62,7 @@ static int create(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	cli_signals_catch();
 	cli_signals_patience(1);
-	if (cells->open(spec, &c, &err) < 0)
+	if (cli_cell_make(cli, spec, &c, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli_signals_stop()) {
 		(void)cells->destroy(steal_ptr(c), NULL);

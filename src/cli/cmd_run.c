@@ -72,7 +72,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 	cli_signals_catch();
 	cli_signals_patience(1);
-	if (cells->open(spec, &c, &err) < 0)
+	if (cli_cell_make(cli, spec, &c, &err) < 0)
 		return cli_fail(cli, &err);
 	cli_signals_patience(CLI_PATIENT);
 	tell_cell(cli, c, cfg);

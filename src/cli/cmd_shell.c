@@ -70,7 +70,7 @@ static int open_cell(const struct cli *cli, const struct cli_args *args, struct 
 		return cli_cell_open(args->operands[0], ret, err);
 	}
 	r = cli_spec_load(cli, args, &cfg, &spec, err);
-	return r < 0 ? r : cells->open(spec, ret, err);
+	return r < 0 ? r : cli_cell_make(cli, spec, ret, err);
 }
 
 static int shell(struct cli *cli, const struct cli_args *args)

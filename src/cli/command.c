@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include "cli/cells.h"
 #include "cli/memory.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/units.h"
 
 int cli_command_from_args(const struct cli *cli, const struct cli_args *args,
 	struct cli_command *ret, struct cell_error *err)
@@ -194,6 +197,47 @@ int cli_command_run(const struct cli *cli, const struct cli_command *cmd, struct
 		*ret_json = cli_stream_json(s);
 	cli_stream_done(s);
 	return code;
+}
+
+struct making {
+	const struct cli *cli;
+	struct cli_progress bar;
+	char title[200];
+};
+
+/* On a terminal a bar; with --verbose a line for whatever happened to a layer, but for its counting. */
+static int show_making(const struct cell_making *m, void *user)
+{
+	struct making *s = user;
+	char size[CLI_UNIT_MAX];
+
+	if (s->cli->is_verbose && strcmp(m->status, "Downloading") &&
+		strcmp(m->status, "Extracting")) {
+		cli_progress_end(&s->bar);
+		cli_tell(s->cli, "pull %s: %s%s%s (%s, %u of %u layers)", m->image, m->layer,
+			*m->layer ? ": " : "", m->status, cli_format_size(size, m->bytes),
+			m->layers_done, m->layers);
+	}
+	if (!s->bar.title)
+		cli_progress_init(&s->bar, s->cli, s->title, 0);
+	(void)snprintf(s->title, sizeof s->title, "%u/%u layers of %s", m->layers_done, m->layers,
+		m->image);
+	s->bar.total = m->total_bytes;
+	cli_progress_update(&s->bar, m->bytes);
+	return cli_signals_stop();
+}
+
+int cli_cell_make(const struct cli *cli, const struct cell_spec *spec, struct cell **ret,
+	struct cell_error *err)
+{
+	struct making s = {.cli = cli};
+	struct cell_spec own = *spec;
+
+	own.making = show_making;
+	own.making_user = &s;
+	int r = cells->open(&own, ret, err);
+	cli_progress_end(&s.bar);
+	return r;
 }
 
 int cli_cell_open(const char *name, struct cell **ret, struct cell_error *err)

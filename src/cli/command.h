@@ -38,6 +38,9 @@ json_t *cli_stream_json(const struct cli_stream *s);
 void cli_stream_sinks(struct cli_stream *s, const struct cli *cli, const struct cli_command *cmd);
 void cli_stream_done(struct cli_stream *s);
 
+/* Make a cell, showing how far it is where that takes long. */
+int cli_cell_make(const struct cli *cli, const struct cell_spec *spec, struct cell **ret,
+	struct cell_error *err);
 /* Open a named cell for a verb; *ret NULL on failure. */
 int cli_cell_open(const char *name, struct cell **ret, struct cell_error *err);
 /* For `auto_(cli_cell_close)`. */

@@ -70,6 +70,7 @@ static int to_info(const struct look *l, cell_info_fn fn, void *user)
 		.scratch = text_of(c, "scratch"),
 		.seccomp = text_of(c, "seccomp"),
 		.image = note_of(c, "image"),
+		.image_digest = note_of(c, "image_digest"),
 		.image_entrypoint = note_of(c, "image_entrypoint"),
 		.image_cmd = note_of(c, "image_cmd"),
 		.image_user = note_of(c, "image_user"),
@@ -242,6 +243,7 @@ static bool is_known(const struct cell_sweep *s, const char *name, const char *k
 		.scratch = "",
 		.seccomp = "",
 		.image = "",
+		.image_digest = "",
 		.image_entrypoint = "",
 		.image_cmd = "",
 		.image_user = ""};

@@ -115,6 +115,9 @@ class Engine:
         self.socket = self.dir / f"{self.backend}.sock"
         self.process = None
         self.env = {"CELL_TEST_IMAGE": IMAGE}
+        with socket.socket() as s:  # where a registry of the tests would be
+            s.bind(("127.0.0.1", 0))
+            self.registry_port = s.getsockname()[1]
 
     def command(self):
         raise NotImplementedError
@@ -300,6 +303,12 @@ class Podman(Engine):
         need("podman", "conmon", "runc", "busybox")
         super().__init__()
         self.env["CONTAINER_HOST"] = f"unix://{self.socket}"
+
+    def engine_env(self):
+        (self.dir / "registries.conf").write_text(
+            f'[[registry]]\nlocation = "127.0.0.1:{self.registry_port}"\ninsecure = true\n'
+            '[[registry]]\nlocation = "127.0.0.1:9"\ninsecure = true\n')
+        return super().engine_env() | {"CONTAINERS_REGISTRIES_CONF": str(self.dir / "registries.conf")}
 
     def command(self):
         return ["podman", "--root", self.dir / "data", "--runroot", self.dir / "run", "--tmpdir", self.dir / "tmp",

@@ -20,6 +20,7 @@
 #define DOCKER_HUB  "https://index.docker.io/v1/"
 #define ANSWER_MAX  (32u * 1024)
 #define SERVER_SIZE 300
+#define NONE	    1 /* no credentials here: look further */
 
 /* "registry:5000/a/b" -> "registry:5000"; a first part without dot, colon or "localhost" is no host. */
 static void registry_of(const char *image, char ret[SERVER_SIZE])
@@ -64,7 +65,7 @@ static int pack_login(const char *server, const char *user, const char *secret, 
 		ret);
 }
 
-/* `docker-credential-NAME get`, the server on stdin, JSON on stdout. -ENOENT: it has none. */
+/* `docker-credential-NAME get`, the server on stdin, JSON on stdout. NONE: it has none. */
 static int ask_helper(const char *name, const char *server, struct buf *ret, struct cell_error *err)
 {
 	auto_buf struct buf answer = BUF_INIT(ANSWER_MAX);
@@ -107,7 +108,7 @@ static int ask_helper(const char *name, const char *server, struct buf *ret, str
 	json_t *j = json_loads(buf_str(&answer), 0, NULL);
 	const char *user = json_string_value(json_object_get(j, "Username"));
 	const char *secret = json_string_value(json_object_get(j, "Secret"));
-	r = status == 0 && user && secret ? pack_login(server, user, secret, ret) : -ENOENT;
+	r = status == 0 && user && secret ? pack_login(server, user, secret, ret) : NONE;
 	json_decref(j);
 	OPENSSL_cleanse(answer.data, answer.len);
 	return r;
@@ -126,10 +127,10 @@ static int from_file(const json_t *entry, const char *server, struct buf *ret)
 	if (token && *token)
 		return pack_login(server, "<token>", token, ret);
 	if (!n || EVP_DecodeBlock(plain, (const unsigned char *)auth, (int)n) < 0)
-		return -ENOENT;
+		return NONE;
 	char *colon = strchr((char *)plain, ':');
 	if (!colon)
-		return -ENOENT;
+		return NONE;
 	*colon = '\0';
 	int r = pack_login(server, (char *)plain, colon + 1, ret);
 	OPENSSL_cleanse(plain, n);
@@ -163,10 +164,10 @@ int engine_auth(const struct engine_kind *kind, const char *image, struct buf *r
 		json_string_value(json_object_get(json_object_get(config, "credHelpers"), server));
 	if (!helper)
 		helper = json_string_value(json_object_get(config, "credsStore"));
-	int r = helper ? ask_helper(helper, server, ret, err) : -ENOENT;
+	int r = helper ? ask_helper(helper, server, ret, err) : NONE;
 	const json_t *entry = find_entry(json_object_get(config, "auths"), server);
-	if (r == -ENOENT && entry)
+	if (r == NONE && entry)
 		r = from_file(entry, server, ret);
 	json_decref(config);
-	return r == -ENOENT ? 0 : r == -ENOMEM ? cell_fail_errno(err, ENOMEM, "log in") : r;
+	return r == NONE ? 0 : r == -ENOMEM ? cell_fail_errno(err, ENOMEM, "log in") : r;
 }

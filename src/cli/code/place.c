@@ -39,7 +39,7 @@ static int make(const struct cli *cli, const struct cli_args *args, const char *
 			r = cell_config_spec(p->cfg, &spec, err);
 	}
 	if (r == 0)
-		r = cells->open(spec, &p->cell, err);
+		r = cli_cell_make(cli, spec, &p->cell, err);
 	if (r == 0)
 		cli_tell_degraded(cli, p->cell);
 	return r;

@@ -254,6 +254,7 @@ static int show(const json_t *o, cell_info_fn fn, void *user)
 		.scratch = remote_text(spec, "scratch"),
 		.seccomp = remote_text(spec, "seccomp"),
 		.image = remote_text(spec, "image"),
+		.image_digest = "",
 		.image_entrypoint = "",
 		.image_cmd = "",
 		.image_user = ""};
