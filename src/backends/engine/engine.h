@@ -53,7 +53,8 @@ struct engine_kind {
 struct engine_info {
 	bool is_near;	  /* on this machine, in our sight: shares files and sockets */
 	bool is_rootless; /* its root is an ordinary user */
-	bool has_memory, has_cpus, has_pids, has_bridge;
+	bool has_cgroups; /* its containers have groups of their own: they can be paused, too */
+	bool has_memory, has_cpus, has_pids;
 	char runtimes[400]; /* " runc runsc " */
 	char server[100];   /* "Docker 20.10.24" */
 	char security[300]; /* " seccomp apparmor rootless " */
