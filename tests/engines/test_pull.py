@@ -71,7 +71,7 @@ def test_a_helper_is_asked(cell, registry, image, key):
 def test_a_helper_that_is_not_there_is_told(cell, registry, image):
     log_in(cell, registry, {}, credHelpers={registry.host: "not-there"})
     err = cell.fails("--", "true", image=image.name)
-    assert "docker-credential-not-there" in err and "install" in err
+    assert "docker-credential-not-there" in err and "log in" in err
 
 
 def test_podman_s_own_login_file(cell, registry, image):

@@ -46,8 +46,6 @@ struct engine_kind {
 	const char *title; /* for people */
 	const char *fix;   /* when nobody answers */
 	int (*locate)(struct engine_address *ret, struct cell_error *err);
-	/* Files with credentials, the first that is there: "auths" as in Docker's config.json. */
-	int (*auth_file)(unsigned i, char *ret, size_t size);
 };
 
 struct engine_info {
@@ -113,8 +111,7 @@ int engine_image(struct engine *e, const struct cell_spec *spec, json_t **ret,
 /* Where its commands run. */
 const char *engine_image_cwd(const json_t *image);
 /* The value of X-Registry-Auth for an image's registry: "" when there are no credentials. */
-int engine_auth(const struct engine_kind *kind, const char *image, struct buf *ret,
-	struct cell_error *err);
+int engine_auth(const char *image, struct buf *ret, struct cell_error *err);
 
 /* ---- container.c ---- */
 
