@@ -295,7 +295,8 @@ int cell_snapshot(const char *cell, const char *name, struct cell_error *err)
 	if (r >= 0)
 		r = cell_reopen(cell, &c, err);
 	if (r >= 0)
-		r = cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_SNAPSHOT), "save the cell", err);
+		r = cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_SNAPSHOT), "save the files",
+			err);
 	if (r >= 0)
 		r = cell_store_open_for(&store, c->directory_fd, c->directory, err);
 	if (r == -ENOENT)
