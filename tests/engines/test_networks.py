@@ -11,6 +11,8 @@ import pytest
 from conftest import Cell, wait_for
 from engines import Docker, Missing
 
+by_each = pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True)
+
 
 class Greeter:
     """Says hello to whoever connects to this address."""
@@ -51,6 +53,7 @@ def network(engine):
     assert engine.ask("DELETE", f"/v1.41/networks/{name}")[0] in (200, 204)
 
 
+@by_each
 def test_a_network_by_its_name_and_none(cell, network):
     name, gateway = network
     greeter = Greeter(gateway)
@@ -69,6 +72,7 @@ def test_a_network_by_its_name_and_none(cell, network):
     assert "no-such" in cell.fails("--network-name", "no-such", "--", "true")
 
 
+@by_each
 def test_an_engine_without_a_default_network_says_so(cell):
     if cell.backend != "docker":
         pytest.skip("the tests' Podman has one")
@@ -100,6 +104,7 @@ def test_the_default_network(tmp_path):
         subprocess.run(["ip", "link", "del", bridge], check=True)
 
 
+@by_each
 def test_gpus_that_are_not_there_are_told(cell):
     """That one is given is not tested: it takes a machine with one."""
     err = cell.fails("--gpus", "1", "--", "true")

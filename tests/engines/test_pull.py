@@ -14,6 +14,9 @@ from conftest import CELL
 from engines import Missing
 from registry import Image, Registry
 
+# containerd has tests of its own: it speaks another API
+pytestmark = pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True)
+
 
 @pytest.fixture(scope="module")
 def registry(engine):
