@@ -58,7 +58,7 @@ static int set_paused(const char *name, bool is_on, struct cell_error *err)
 		r = require_life(name, state, err);
 	if (r >= 0)
 		r = cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_PAUSE),
-			is_on ? "pause the cell" : "resume the cell", err);
+			is_on ? "pause everything" : "resume everything", err);
 	bool was_on = r >= 0 && cell_is_paused(c);
 	if (r >= 0 && is_on && !was_on)
 		r = note_paused(c, true, err);

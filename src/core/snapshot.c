@@ -260,8 +260,11 @@ static int save(struct cell *c, int all, const char *path, const char *name, str
 	json_t *record = make_record(c, name, id);
 	if (!record)
 		return cell_fail_errno(err, ENOMEM, "save the cell");
+	/* together: who sweeps finds it locked, or not at all */
+	(void)flock(all, LOCK_SH);
 	auto_fd int dir = mkdirat(all, fresh, 0700) < 0 ? -errno : open_one(all, fresh);
 	int r = dir < 0 ? dir : flock(dir, LOCK_EX) < 0 ? -errno : 0;
+	(void)flock(all, LOCK_UN);
 	if (r < 0)
 		(void)cell_fail_errno(err, -r, "make a directory for the snapshot");
 	if (r >= 0)
@@ -295,7 +298,8 @@ int cell_snapshot(const char *cell, const char *name, struct cell_error *err)
 	if (r >= 0)
 		r = cell_reopen(cell, &c, err);
 	if (r >= 0)
-		r = cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_SNAPSHOT), "save the cell", err);
+		r = cell_contract_require(c, CELL_CAP_BIT(CELL_CAP_SNAPSHOT), "save the files",
+			err);
 	if (r >= 0)
 		r = cell_store_open_for(&store, c->directory_fd, c->directory, err);
 	if (r == -ENOENT)
@@ -524,17 +528,25 @@ void snapshot_sweep(struct cell_store *s)
 
 	if (all < 0 || read_names(all, &names) < 0)
 		return;
-	for (size_t i = 0; i < names.n; i++) {
-		auto_fd int dir = names.list[i][0] == '.' ? open_one(all, names.list[i]) : -1;
-		struct stat st;
+	for (int is_begun = 0; is_begun < 2; is_begun++) {
+		/* those without a record have nothing elsewhere; but one may not have its lock yet */
+		if (!is_begun && flock(all, LOCK_EX) < 0)
+			break;
+		for (size_t i = 0; i < names.n; i++) {
+			auto_fd int dir =
+				names.list[i][0] == '.' ? open_one(all, names.list[i]) : -1;
+			struct stat st;
 
-		/* one without a record yet was begun this moment, or left with nothing elsewhere */
-		if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
-			continue;
-		if (fstatat(dir, "cell.json", &st, 0) == 0)
-			(void)remove_one(all, dir, names.list[i], NULL);
-		else if (fstat(dir, &st) == 0 && time(NULL) - st.st_mtime > 60)
-			(void)cell_remove_tree(all, names.list[i], NULL);
+			if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
+				continue;
+			bool has_record = fstatat(dir, "cell.json", &st, 0) == 0;
+			if (is_begun && has_record)
+				(void)remove_one(all, dir, names.list[i], NULL);
+			else if (!is_begun && !has_record)
+				(void)cell_remove_tree(all, names.list[i], NULL);
+		}
+		if (!is_begun)
+			(void)flock(all, LOCK_UN);
 	}
 	names_done(&names);
 }

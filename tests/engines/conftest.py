@@ -22,7 +22,8 @@ CELL = Path(os.environ.get("CELL_BIN", TOP / "build" / "cell")).resolve()
 class Cell:
     """The command, with directories of its own and an engine's address in its environment."""
 
-    def __init__(self, backend, env):
+    def __init__(self, backend, env, uid=None):
+        self.as_user = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         self.dir = Path(tempfile.mkdtemp(prefix="cg-", dir="/tmp"))
         os.chmod(self.dir, 0o755)
         self.backend = backend
@@ -35,10 +36,13 @@ class Cell:
             if name in os.environ:
                 self.env[name] = os.environ[name]
         self.workspace = self.dir / "ws"
+        for path in (self.dir, *self.dir.iterdir()) if uid is not None else ():
+            os.chown(path, uid, uid)
 
     def start(self, *args, **kwargs):
         return subprocess.Popen([str(CELL), *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, cwd=self.workspace, text=True, env=self.env | kwargs.pop("env", {}), **kwargs)
+            stderr=subprocess.PIPE, cwd=self.workspace, text=True, env=self.env | kwargs.pop("env", {}),
+            **self.as_user, **kwargs)
 
     def __call__(self, *args, timeout=180, **kwargs):
         child = self.start(*args, **kwargs)

@@ -312,8 +312,38 @@ class Podman(Engine):
 
     def command(self):
         return ["podman", "--root", self.dir / "data", "--runroot", self.dir / "run", "--tmpdir", self.dir / "tmp",
-            "--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--runtime", "runc", "--events-backend", "file",
-            "system", "service", "--time", "0", f"unix://{self.socket}"]
+            "--network-config-dir", self.dir / "net", "--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--runtime", "runc",
+            "--events-backend", "file", "system", "service", "--time", "0", f"unix://{self.socket}"]
+
+
+class RootlessPodman(Podman):
+    """Podman's service of an ordinary user who is known to it alone: passwd and the ranges of ids are files of a mount namespace. The user is
+    `uid`, on whose behalf the command has to be run too."""
+
+    uid = 21000
+
+    def __init__(self):
+        super().__init__()
+        need("newuidmap", "setpriv", "unshare", "slirp4netns")
+        for name, text in (("passwd", f"root:x:0:0::/root:/bin/sh\nrootless:x:{self.uid}:{self.uid}::{self.dir}/home:/bin/sh\n"),
+                ("group", f"root:x:0:\nrootless:x:{self.uid}:\n"), ("subuid", "rootless:300000:65536\n"), ("subgid", "rootless:300000:65536\n")):
+            if not Path("/etc", name).exists():
+                raise Missing(f"there is no /etc/{name}")
+            (self.dir / name).write_text(text)
+        for name in ("home", "runtime"):
+            (self.dir / name).mkdir(mode=0o700)
+            os.chown(self.dir / name, self.uid, self.uid)
+        os.chown(self.dir, self.uid, self.uid)
+        os.chmod(self.dir, 0o755)
+
+    def engine_env(self):
+        return super().engine_env() | {"HOME": f"{self.dir}/home", "XDG_RUNTIME_DIR": f"{self.dir}/runtime"}
+
+    def command(self):
+        mounts = "".join(f"mount --bind {self.dir}/{name} /etc/{name} && " for name in ("passwd", "group", "subuid", "subgid"))
+        as_user = f"cd / && exec setpriv --reuid {self.uid} --regid {self.uid} --init-groups --inh-caps=-all"
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{mounts}{as_user} "$@"', "sh",
+            *map(str, super().command())]
 
 
 class ContainerdEngine(Engine):

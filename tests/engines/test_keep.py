@@ -10,6 +10,9 @@ import time
 import pytest
 from conftest import CELL, wait_for
 
+# containerd has tests of its own: it speaks another API
+pytestmark = pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True)
+
 
 def create(cell, name, *args):
     return cell.ok("create", name, "--backend", cell.backend, "--image", "cell-test", *args)

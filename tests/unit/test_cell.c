@@ -82,7 +82,7 @@ TEST(what_was_asked_for_is_found_again)
 	ASSERT_OK(cell_inspect("full", check_info, NULL, NULL));
 	ASSERT_OK(cell_reopen("full", &c, NULL));
 	ASSERT_STR(cell_backend_of(c), "trace:null");
-	ASSERT(cell_supports(c, CELL_CAP_SNAPSHOT));
+	ASSERT(cell_supports(c, CELL_CAP_FORK));
 	ASSERT(!cell_supports(c, (enum cell_cap)99));
 	ASSERT_EQ(cell_degraded(c), 0);
 	ASSERT_OK(cell_destroy(c, NULL));

@@ -8,7 +8,6 @@ static const struct engine_kind docker = {
 	.title = "Docker",
 	.fix = "start it (systemctl start docker), or say where it is: DOCKER_HOST or a context",
 	.locate = docker_locate,
-	.auth_file = docker_auth_file,
 };
 
 ENGINE_SLOTS(docker)

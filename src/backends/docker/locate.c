@@ -26,11 +26,6 @@ static int in_config(const char *name, char *ret, size_t size)
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
 
-int docker_auth_file(unsigned i, char *ret, size_t size)
-{
-	return i == 0 ? in_config("config.json", ret, size) : -ENOENT;
-}
-
 /* unix:///path, tcp://host:port, as they are written for Docker. TLS is another question. */
 static int take_host(const char *host, bool is_tls, struct engine_address *ret,
 	struct cell_error *err)

@@ -125,9 +125,12 @@ int engine_refused(const struct engine *e, int status, const struct buf *text,
 	(void)vsnprintf(doing, sizeof doing, fmt, ap);
 	va_end(ap);
 	engine_message(text, said, sizeof said);
-	if (strstr(said, "no space left on device"))
-		code = CELL_ENOSPACE;
-	return cell_fail(err, code, 0, "%s: %s says %d: '%s'", doing, e->kind->title, status, said);
+	bool is_full = strstr(buf_str(text), "no space left on device");
+	int r = cell_fail(err, is_full ? CELL_ENOSPACE : code, 0, "%s: %s says %d: '%s'", doing,
+		e->kind->title, status, said);
+	return is_full ? cell_error_hint(err, r,
+				 "free some space where the engine keeps images and containers")
+		       : r;
 }
 
 int engine_get(struct engine *e, const char *path, json_t **ret, struct cell_error *err)

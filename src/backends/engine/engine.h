@@ -46,14 +46,13 @@ struct engine_kind {
 	const char *title; /* for people */
 	const char *fix;   /* when nobody answers */
 	int (*locate)(struct engine_address *ret, struct cell_error *err);
-	/* Files with credentials, the first that is there: "auths" as in Docker's config.json. */
-	int (*auth_file)(unsigned i, char *ret, size_t size);
 };
 
 struct engine_info {
 	bool is_near;	  /* on this machine, in our sight: shares files and sockets */
 	bool is_rootless; /* its root is an ordinary user */
-	bool has_memory, has_cpus, has_pids, has_bridge;
+	bool has_cgroups; /* its containers have groups of their own: they can be paused, too */
+	bool has_memory, has_cpus, has_pids;
 	char runtimes[400]; /* " runc runsc " */
 	char server[100];   /* "Docker 20.10.24" */
 	char security[300]; /* " seccomp apparmor rootless " */
@@ -112,8 +111,7 @@ int engine_image(struct engine *e, const struct cell_spec *spec, json_t **ret,
 /* Where its commands run. */
 const char *engine_image_cwd(const json_t *image);
 /* The value of X-Registry-Auth for an image's registry: "" when there are no credentials. */
-int engine_auth(const struct engine_kind *kind, const char *image, struct buf *ret,
-	struct cell_error *err);
+int engine_auth(const char *image, struct buf *ret, struct cell_error *err);
 
 /* ---- container.c ---- */
 

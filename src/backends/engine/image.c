@@ -145,7 +145,7 @@ static int pull(struct engine *e, const struct cell_spec *spec, struct cell_erro
 	struct pull p = {.spec = spec, .line = BUF_INIT(LINE_MAX_BYTES)};
 	auto_buf struct buf path = BUF_INIT(4096);
 	auto_buf struct buf auth = BUF_INIT(64u * 1024);
-	int r = engine_auth(e->kind, image, &auth, err);
+	int r = engine_auth(image, &auth, err);
 
 	if (r < 0)
 		return r;

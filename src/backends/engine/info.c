@@ -69,7 +69,14 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 			"name=%60[^,]", word);
 		add_word(ret->security, sizeof ret->security, word);
 	}
-	ret->is_rootless = strstr(ret->security, " rootless ") != NULL;
+	/* Docker says it among the options, Podman apart */
+	ret->is_rootless = strstr(ret->security, " rootless ") || is_true(info, "Rootless");
+	/* in version 1 an ordinary user has no groups: Podman still says that it could limit */
+	const char *version = json_string_value(json_object_get(info, "CgroupVersion"));
+	ret->has_cgroups = !ret->is_rootless || (version && !strcmp(version, "2"));
+	ret->has_memory &= ret->has_cgroups;
+	ret->has_cpus &= ret->has_cgroups;
+	ret->has_pids &= ret->has_cgroups;
 }
 
 int engine_look(struct engine *e, struct cell_error *err)

@@ -147,8 +147,9 @@ static int commit_path(struct engine *e, const struct cell *c, const char *conta
 		return r;
 	}
 	cwd = json_string(image && engine_image_cwd(image) ? engine_image_cwd(image) : "");
-	r = buf_addf(ret, "/commit?container=%s&repo=" ENGINE_SNAPSHOTS "&tag=%s&pause=true",
-		container, id);
+	/* standing still meanwhile, where it can */
+	r = buf_addf(ret, "/commit?container=%s&repo=" ENGINE_SNAPSHOTS "&tag=%s&pause=%s",
+		container, id, cell_supports(c, CELL_CAP_PAUSE) ? "true" : "false");
 	if (r == 0)
 		r = add_change(ret, "ENTRYPOINT ", none);
 	if (r == 0)

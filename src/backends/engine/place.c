@@ -48,6 +48,8 @@ void engine_probe(const struct engine_kind *kind, struct cell_probe *p)
 	lack(p, e->info.has_memory, CELL_CAP_LIMIT_MEMORY, cgroups, cgroups_fix);
 	lack(p, e->info.has_cpus, CELL_CAP_LIMIT_CPUS, cgroups, cgroups_fix);
 	lack(p, e->info.has_pids, CELL_CAP_LIMIT_PIDS, cgroups, cgroups_fix);
+	lack(p, e->info.has_cgroups, CELL_CAP_PAUSE, "its containers have no cgroup to freeze",
+		cgroups_fix);
 	/* asked for over this API, Podman leaves both out and says nothing */
 	lack(p, !e->is_libpod, CELL_CAP_RUNTIME, "Podman's service takes no runtime by request",
 		"set runtime in containers.conf for all of its containers");
@@ -257,6 +259,21 @@ static int create_far(struct engine_plan *plan, struct engine *e, const char *na
 	return r == 0 ? start_container(e, name, err) : r;
 }
 
+/* An open network is the engine's default one, which Docker may be told to do without. */
+static int check_network(struct engine *e, const struct cell_spec *spec, struct cell_error *err)
+{
+	json_t *network = NULL;
+
+	if (spec->network != CELL_NETWORK_OPEN || spec->network_name || e->is_libpod)
+		return 0;
+	int r = engine_get(e, "/networks/bridge", &network, err);
+	json_decref(network);
+	if (r != -ENOENT)
+		return r;
+	r = cell_fail(err, CELL_ENOTSUP, 0, "network: open: this engine has no default network");
+	return cell_error_hint(err, r, "name one that it has: --network-name NAME");
+}
+
 int engine_create(const struct engine_kind *kind, struct cell *c, const struct cell_spec *spec,
 	struct cell_error *err)
 {
@@ -267,6 +284,8 @@ int engine_create(const struct engine_kind *kind, struct cell *c, const struct c
 
 	if (r == 0)
 		r = engine_look(e, err);
+	if (r == 0)
+		r = check_network(e, spec, err);
 	if (r == 0)
 		r = engine_image(e, spec, &image, err);
 	if (r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * podman.c: the back end `podman`: containers by Podman's service, which speaks Docker's API (backends/engine). Here is
- * what differs: where it listens, whose credentials count. What it answers differently is handled where the answers are read,
+ * what differs: where it listens. What it answers differently is handled where the answers are read,
  * by engine->is_libpod.
  */
 #include <errno.h>
@@ -39,32 +39,12 @@ static int podman_locate(struct engine_address *ret, struct cell_error *err)
 		       : cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "the path of Podman's socket");
 }
 
-/* `podman login` has a file of its own, and reads Docker's too. */
-static int podman_auth_file(unsigned i, char *ret, size_t size)
-{
-	const char *given = getenv("REGISTRY_AUTH_FILE"), *run = getenv("XDG_RUNTIME_DIR"),
-		   *home = getenv("HOME");
-	int n = -1;
-
-	if (i == 0)
-		n = snprintf(ret, size, "%s", given ? given : "");
-	else if (i == 1)
-		n = run ? snprintf(ret, size, "%s/containers/auth.json", run)
-			: snprintf(ret, size, "/run/containers/%u/auth.json", geteuid());
-	else if (i == 2)
-		n = snprintf(ret, size, "%s/.config/containers/auth.json", home ? home : "");
-	else if (i == 3)
-		n = snprintf(ret, size, "%s/.docker/config.json", home ? home : "");
-	return n >= 0 && (size_t)n < size ? 0 : -ENOENT;
-}
-
 static const struct engine_kind podman = {
 	.name = "podman",
 	.title = "Podman",
 	.fix = "start its service: systemctl --user start podman.socket (without --user as root), "
 	       "or say where it is: CONTAINER_HOST",
 	.locate = podman_locate,
-	.auth_file = podman_auth_file,
 };
 
 ENGINE_SLOTS(podman)
