@@ -28,8 +28,9 @@ static const struct cell_advice all[] = {
 	{"podman", "Podman 4 or later with its service; an image",
 		"the same without a daemon of root's: rootless containers",
 		"starts in milliseconds; engines on other machines"},
-	{"oci", "an OCI runtime as runc or crun; an image of Cell's store, or a root tree",
-		"containers without a daemon, by the runtime you trust or audit",
+	{"oci", "an OCI runtime: runc, crun or runsc; an image of Cell's store, or a root tree",
+		"containers without a daemon, with root or without, by the runtime you trust or "
+		"audit; with runsc a kernel of its own where there is no virtual machine",
 		"starts in milliseconds; a network: it has none"},
 	{"containerd", "containerd that answers; an image",
 		"machines that have containerd and no Docker",

@@ -75,7 +75,8 @@ static int put_filter(int dir, const struct sock_fprog *program, struct cell_err
 static int listen_in(int dir, struct cell_error *err)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* not blocking: a guest that does not come is an error, not an endless wait */
+	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	(void)unlinkat(dir, "sock", 0);
 	(void)snprintf(sa.sun_path, sizeof sa.sun_path, "/proc/self/fd/%d/sock", dir);

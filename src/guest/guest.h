@@ -244,6 +244,9 @@ int guest_first_client(const char *path);
 int guest_relay(const char *path);
 /* filter.c: take the syscall filter in this file upon us; 0 or negative errno. */
 int guest_filter(const char *path);
+/* alone.c: from now on uid:gid and nobody else, in a user namespace of its own, without any capability: starts this program anew with
+ * argv. Negative errno. */
+int guest_be_alone(const char *ids, char **argv);
 /* Leave once nothing runs any more. `s` (may be NULL) gets its END then. */
 void guest_shutdown(struct stream *s);
 void guest_forget(const struct stream *s); /* it is gone: no END for it */

@@ -39,9 +39,9 @@ static const char usage[] =
 	"                  [--home DIR] [--tmp DIR] [--rlimit NAME=VALUE]...\n"
 	"                  [--oom-eventfd N | --oom-events-fd N | --oom-cgroup DIR] [--warm "
 	"LANGUAGES]\n"
-	"       cell-guest (--call SOCKET | --listen SOCKET | --listen-once SOCKET) [--filter "
-	"FILE] "
-	"...\n"
+	"       cell-guest [--alone-as UID:GID] (--call SOCKET | --listen SOCKET | --listen-once "
+	"SOCKET)\n"
+	"                  [--filter FILE] ...\n"
 	"       cell-guest --relay SOCKET\n"
 	"The program inside a cell. It is started by Cell, not by hand.\n";
 
@@ -284,6 +284,12 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && strcmp(argv[1], "--relay") == 0)
 		return guest_relay(argv[2]);
+	if (argc > 3 && strcmp(argv[1], "--alone-as") == 0) {
+		char *ids = argv[2];
+
+		argv[2] = argv[0];
+		(void)reached(guest_be_alone(ids, argv + 2), "be alone as", ids);
+	}
 	reset_signals();
 	open_standard_fds();
 	parse(argc, argv, &fd, &listen_fd, &wait_fd);

@@ -38,6 +38,10 @@ static size_t n_tests;
 static const char *filter, *left_out_group, *only_groups[MAX_GROUPS];
 static size_t n_only_groups; /* 0: all */
 static const char *left_out_backend;
+#define MAX_KNOWN 16
+static const char *known
+	[MAX_KNOWN]; /* "NAME=REASON": a test, or a group of them, that this place cannot pass */
+static size_t n_known;
 static const char *label;	/* what this run's back end is called, NULL: by its name */
 static uid_t owner = (uid_t)-1; /* of the workspaces; -1: us */
 
@@ -79,6 +83,20 @@ static bool is_wanted(const struct suite_test *t)
 	if (left_out_group && is_in_group(t, left_out_group))
 		return false;
 	return !filter || strstr(t->name, filter) || strstr(t->file, filter);
+}
+
+/* Why it is not tried; NULL: it is. */
+static const char *known_reason(const struct suite_test *t)
+{
+	for (size_t i = 0; i < n_known; i++) {
+		char name[120];
+		size_t n = strcspn(known[i], "=");
+
+		snprintf(name, sizeof(name), "%.*s", (int)n, known[i]);
+		if (!strcmp(t->name, name) || is_in_group(t, name))
+			return known[i][n] ? known[i] + n + 1 : "";
+	}
+	return NULL;
 }
 
 static void find_tests(void)
@@ -298,9 +316,13 @@ static void start(struct suite *s, const struct suite_test *t, size_t number, st
 	int fd = open(o->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		DIE("open '%s': %s", o->log, strerror(errno));
-	if (lacking) {
-		dprintf(fd, "# skip: the back end does not promise %s\n",
-			cell_cap_name((enum cell_cap)__builtin_ctzll(lacking)));
+	const char *reason = known_reason(t);
+	if (lacking || reason) {
+		if (lacking)
+			dprintf(fd, "# skip: the back end does not promise %s\n",
+				cell_cap_name((enum cell_cap)__builtin_ctzll(lacking)));
+		else
+			dprintf(fd, "# skip: %s\n", reason);
 		close(fd);
 		o->rc = RC_SKIP;
 		return;
@@ -527,10 +549,12 @@ static void usage(FILE *f)
 {
 	fprintf(f, "usage: conformance [--backend NAME]... [--jobs N] [--list]\n"
 		   "                   [--group NAME]... [--without NAME] [--label TEXT]\n"
-		   "                   [--user] [--owner UID] [--except BACKEND] [PART OF A NAME]\n"
+		   "                   [--user] [--owner UID] [--except BACKEND]\n"
+		   "                   [--known NAME=REASON]... [PART OF A NAME]\n"
 		   "--user: as an ordinary user. --owner: whose workspaces are, for root.\n"
 		   "Without --backend: every back end that is usable here and runs commands.\n"
 		   "A group is a file: --group big is what is in big_test.c.\n"
+		   "--known: a test or group that cannot pass there: skipped, with the reason.\n"
 		   "CELL_TEST_BIG=1 adds the transfers of 2 and 10 GiB.\n");
 }
 
@@ -541,7 +565,7 @@ int main(int argc, char **argv)
 		{"jobs", required_argument, NULL, 'j'}, {"list", no_argument, NULL, 'l'},
 		{"label", required_argument, NULL, 'L'}, {"user", no_argument, NULL, 'u'},
 		{"owner", required_argument, NULL, 'o'}, {"except", required_argument, NULL, 'x'},
-		{"help", no_argument, NULL, 'h'}, {0}};
+		{"known", required_argument, NULL, 'k'}, {"help", no_argument, NULL, 'h'}, {0}};
 	static struct suite suites[MAX_BACKENDS];
 	const char *names[MAX_BACKENDS];
 	size_t n_names = 0, n, jobs = 3;
@@ -561,6 +585,8 @@ int main(int argc, char **argv)
 			is_list = true;
 		else if (o == 'x')
 			left_out_backend = optarg;
+		else if (o == 'k' && n_known < MAX_KNOWN)
+			known[n_known++] = optarg;
 		else if (o == 'L')
 			label = optarg;
 		else if (o == 'u')

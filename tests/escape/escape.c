@@ -4,7 +4,8 @@
  * must not: as root, and once more as an ordinary user. Needs root for the former and for the controls.
  * `escape ATTEMPT [OWNER]`: whose root's workspaces are; where there are no idmapped mounts, not root's.
  * With CELL_ESCAPE_BACKEND (and CELL_TEST_IMAGE) the place is a container of that back end instead: then
- * what only the jail promises is left out, with the reason; CELL_ESCAPE_WITHOUT=ATTEMPT=REASON leaves out one more.
+ * what only the jail promises is left out, with the reason; CELL_ESCAPE_WITHOUT=ATTEMPT=REASON;... leaves out more.
+ * CELL_ESCAPE_AS_USER: made by an ordinary user.
  */
 #include "escape.h"
 
@@ -42,6 +43,8 @@ enum {
 	TTY = 1,     /* in a terminal */
 	AS_USER = 2, /* the control is an ordinary user */
 	NO_CONTROL = 4,
+	IN_USERS = 8, /* holds in containers of ordinary users, whatever not_in_containers says */
+	IN_OCI = 16,  /* likewise in those that a runtime makes as Cell says */
 };
 
 struct trial {
@@ -137,10 +140,11 @@ static struct trial trials[] = {
 	{"path-socket", sock, NULL, 0, {0}, 0, "and so are those with a path"},
 	{"families", "", NULL, 0, {0}, 0, "no socket of a rare family"},
 	{"netlink", "", NULL, 0, {0}, 0, "no netlink but that of routes"},
-	{"owner-of-network", "", NULL, 0, {0}, 0, "the network's user namespace is out of reach",
+	{"owner-of-network", "", NULL, IN_USERS, {0}, 0,
+		"the network's user namespace is out of reach",
 		"it is the one the container is in, where it has no right"},
 	{"lease", "", NULL, 0, {0}, 0, "nobody waits for a cell to give back a file"},
-	{"terminals", "", NULL, 0, {0}, 0, "terminals are left to others",
+	{"terminals", "", NULL, IN_OCI, {0}, 0, "terminals are left to others",
 		"engines mount /dev/pts without a bound of its own"},
 	{"aio", "", NULL, 0, {0}, 0, "and contexts of aio"},
 	{"huge-pages", "", NULL, 0, {0}, 0, "and huge pages"},
@@ -231,13 +235,25 @@ static bool is_container(void)
 	return strcmp(backend(), "jail") != 0;
 }
 
+/* Of all descendants: not in gVisor. */
+static bool has_deadlines(void)
+{
+	static int has = -1;
+	struct cell_backend_info info;
+
+	if (has < 0)
+		has = cell_backend_probe(backend(), &info, NULL) == 0 &&
+		      (info.caps & CELL_CAP_BIT(CELL_CAP_KILL_TREE));
+	return has;
+}
+
 struct cell *escape_open(const char *workspace, const struct cell_limits *limits)
 {
 	struct cell_spec spec = {.backend = backend(),
 		.image = is_container() ? getenv("CELL_TEST_IMAGE") : NULL,
 		.scratch = is_container() ? CELL_SCRATCH_MEMORY : CELL_SCRATCH_DEFAULT,
 		.workspace = workspace,
-		.timeout_ms = 20000,
+		.timeout_ms = has_deadlines() ? 20000 : 0,
 		.seccomp = getenv("CELL_ESCAPE_SECCOMP")};
 	struct cell_error err = {0};
 	struct cell *c = NULL;
@@ -260,11 +276,20 @@ struct cell *escape_open(const char *workspace, const struct cell_limits *limits
 /* Why it is no promise in this container; NULL: it is. */
 static const char *why_not(const struct trial *t)
 {
-	const char *without = getenv("CELL_ESCAPE_WITHOUT");
+	static char reason[200];
 	size_t n = strlen(t->name);
 
-	if (without && !strncmp(without, t->name, n) && without[n] == '=')
-		return without + n + 1;
+	for (const char *p = getenv("CELL_ESCAPE_WITHOUT"); p; p = strchr(p, ';')) {
+		p += *p == ';';
+		if (strncmp(p, t->name, n) != 0 || p[n] != '=')
+			continue;
+		(void)snprintf(reason, sizeof reason, "%.*s", (int)strcspn(p + n + 1, ";"),
+			p + n + 1);
+		return reason;
+	}
+	if ((t->flags & IN_USERS && getenv("CELL_ESCAPE_AS_USER")) ||
+		(t->flags & IN_OCI && !strcmp(backend(), "oci")))
+		return NULL;
 	return t->not_in_containers;
 }
 
@@ -287,6 +312,11 @@ static void inside(const char *mode, const char *workspace, size_t i)
 	}
 	if (is_container() && why_not(t)) {
 		escape_result(true, mode, title, why_not(t), " ");
+		return;
+	}
+	if (t->flags & TTY && (cell_backend_probe(backend(), &info, &err) < 0 ||
+				      !(info.caps & CELL_CAP_BIT(CELL_CAP_PTY)))) {
+		escape_result(true, mode, title, "there are no terminals here", " ");
 		return;
 	}
 	if (t->needs && (cell_backend_probe(backend(), &info, &err) < 0 ||
@@ -456,13 +486,16 @@ int main(int argc, char **argv)
 	pid_t standing_by = start_bystander();
 	for (size_t i = 0; i < N_TRIALS; i++)
 		controls[i] = control(&trials[i]);
-	if (is_container()) { /* whoever makes it, the cell is who owns the workspace */
+	/* whoever makes it, the cell is who owns the workspace */
+	if (is_container() && !getenv("CELL_ESCAPE_AS_USER")) {
 		run_all(backend(), 1);
 		goto done;
 	}
-	(void)snprintf(state, sizeof state, "%s/attempt", place[0]);
-	escape_shared_controls(state);
-	run_all("root", 0);
+	if (!is_container()) {
+		(void)snprintf(state, sizeof state, "%s/attempt", place[0]);
+		escape_shared_controls(state);
+		run_all("root", 0);
+	}
 	(void)snprintf(state, sizeof state, "%s/state1", scratch);
 	if (mkdir(state, 0700) < 0 || chown(state, 65534, 65534) < 0)
 		scene_die(state);
@@ -472,7 +505,7 @@ int main(int argc, char **argv)
 		tap.n_bad = 0;
 		if (!scene_become(65534))
 			scene_die("become an ordinary user");
-		run_all("user", 1);
+		run_all(is_container() ? "container of a user" : "user", 1);
 		exit(tap.n_bad ? 1 : 0);
 	}
 	tap.n_bad += scene_wait(pid) != 0;

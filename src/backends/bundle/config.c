@@ -36,6 +36,14 @@ static int add_mount(json_t *mounts, const char *target, const char *type, const
 			source, "options", list));
 }
 
+/* Programs look there for their limits. Without any there is nothing to see, and a dozen mounts are spared. */
+static bool shows_cgroups(const struct bundle *b)
+{
+	const struct cell_limits *l = &b->spec->limits;
+
+	return b->has_cgroups && (l->memory_bytes || l->cpu_millis || l->pids);
+}
+
 static int add_usual(const struct bundle *b, json_t *mounts)
 {
 	static const struct {
@@ -43,7 +51,7 @@ static int add_usual(const struct bundle *b, json_t *mounts)
 	} usual[] = {
 		{"/proc", "proc", "nosuid,noexec,nodev"},
 		{"/dev", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"},
-		{"/dev/pts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620"},
+		{"/dev/pts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,max=256"},
 		{"/dev/shm", "tmpfs", "nosuid,noexec,nodev,mode=1777,size=65536k"},
 		{"/sys", "sysfs", "nosuid,noexec,nodev,ro"},
 	};
@@ -52,21 +60,18 @@ static int add_usual(const struct bundle *b, json_t *mounts)
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		r |= add_mount(mounts, usual[i].target, usual[i].type, usual[i].type,
 			usual[i].options);
-	if (b->has_cgroups)
+	if (shows_cgroups(b))
 		r |= add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup",
 			"nosuid,noexec,nodev,relatime,ro");
 	return r;
 }
 
-/* Where the guest listens, nobody but its user does. */
-static int add_run(const struct bundle *b, json_t *mounts)
+/* Where the guest listens. Not by owner, which gVisor does not know for such a mount: everybody in a cell is its one user, and the socket
+ * says so again. */
+static int add_run(json_t *mounts)
 {
-	char options[120];
-
-	(void)snprintf(options, sizeof options,
-		"nosuid,nodev,noexec,mode=0700,size=64k,uid=%u,gid=%u", (unsigned)b->uid,
-		(unsigned)b->gid);
-	return add_mount(mounts, BUNDLE_RUN_DIR, "tmpfs", "tmpfs", options);
+	return add_mount(mounts, BUNDLE_RUN_DIR, "tmpfs", "tmpfs",
+		"nosuid,nodev,noexec,mode=1777,size=64k");
 }
 
 static int add_given(const struct cell_spec *spec, json_t *mounts, struct cell_error *err)
@@ -98,7 +103,7 @@ static int add_mounts(const struct bundle *b, json_t *mounts, struct cell_error 
 
 	r |= add_mount(mounts, BUNDLE_GUEST_DIR, "bind", b->door, "bind,ro,nosuid,nodev,rprivate");
 	if (b->reach == BUNDLE_LISTENS)
-		r |= add_run(b, mounts);
+		r |= add_run(mounts);
 	if (b->tmp)
 		r |= add_mount(mounts, "/tmp", "bind", b->tmp, "bind,rw,nosuid,nodev,rprivate");
 	if (b->spec->workspace)
@@ -142,14 +147,18 @@ static int add_option(json_t *args, const char *name, const char *value)
 	       json_array_append_new(args, json_string(value));
 }
 
-/* What a guest at a door is given with its lease. */
-static int add_rlimits(const struct cell_limits *l, json_t *args)
+/* A guest at a door is given most of them with its lease. */
+static int add_rlimits(const struct bundle *b, json_t *args)
 {
+	const struct cell_limits *l = &b->spec->limits;
+	bool has_lease = b->reach == BUNDLE_CALLS;
 	const struct {
 		const char *name;
 		uint64_t value;
-	} limits[] = {{"nofile", l->files}, {"fsize", l->file_size_bytes},
-		{"as", l->process_memory_bytes}, {"cpu", l->cpu_time_s}};
+	} limits[] = {{"nofile", has_lease ? 0 : l->files},
+		{"fsize", has_lease ? 0 : l->file_size_bytes},
+		{"as", has_lease ? 0 : l->process_memory_bytes},
+		{"cpu", has_lease ? 0 : l->cpu_time_s}, {"nproc", b->has_nproc ? l->pids : 0}};
 	char text[48];
 	int r = 0;
 
@@ -173,33 +182,44 @@ static json_t *guest_command(const struct bundle *b)
 	int r = 0;
 
 	(void)snprintf(ids, sizeof ids, "%u:%u", (unsigned)b->uid, (unsigned)b->gid);
-	if (b->is_alone) /* before the filter, which would not let it */
+	if (b->is_alone) /* first: the filter would not let it */
 		r |= add_option(args, "--alone-as", ids);
 	r |= add_option(args, "--filter", BUNDLE_GUEST_DIR "/filter");
 	r |= add_option(args, reach[b->reach][0], reach[b->reach][1]);
 	r |= add_option(args, "--workspace", BUNDLE_WORKSPACE);
 	r |= add_option(args, "--home", BUNDLE_HOME);
 	r |= add_option(args, "--tmp", "/tmp");
-	if (b->has_cgroups)
+	if (shows_cgroups(b))
 		r |= add_option(args, "--oom-cgroup", "/sys/fs/cgroup");
 	if (b->has_hold_fd)
 		r |= add_option(args, "--hold-fd", "3");
-	if (b->reach != BUNDLE_CALLS)
-		r |= add_rlimits(&b->spec->limits, args);
+	r |= add_rlimits(b, args);
 	if (r == 0)
 		return args;
 	json_decref(args);
 	return NULL;
 }
 
+/* None. But Linux lets nobody have root's id in a namespace who could not make root's capabilities of files anyway: the guest that
+ * does has that one until it is there, and there none. */
+static json_t *capabilities(const struct bundle *b)
+{
+	static const char *const sets[] = {"bounding", "effective", "permitted"};
+	json_t *j = json_object();
+
+	for (size_t i = 0; b->is_alone && i < sizeof sets / sizeof *sets; i++)
+		json_object_set_new(j, sets[i], json_pack("[s]", "CAP_SETFCAP"));
+	return j;
+}
+
 static json_t *process(const struct bundle *b)
 {
-	return json_pack("{s:{s:I,s:I},s:o,s:[s],s:s,s:b,s:{},s:[{s:s,s:i,s:i}]}", "user", "uid",
+	return json_pack("{s:{s:I,s:I},s:o,s:[s],s:s,s:b,s:o,s:[{s:s,s:i,s:i}]}", "user", "uid",
 		(json_int_t)(b->is_alone ? 0 : b->uid), "gid",
 		(json_int_t)(b->is_alone ? 0 : b->gid), "args", guest_command(b), "env",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "cwd", "/",
-		"noNewPrivileges", 1, "capabilities", "rlimits", "type", "RLIMIT_CORE", "hard", 0,
-		"soft", 0);
+		"noNewPrivileges", 1, "capabilities", capabilities(b), "rlimits", "type",
+		"RLIMIT_CORE", "hard", 0, "soft", 0);
 }
 
 /* --- the whole --- */

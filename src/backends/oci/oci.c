@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oci.c: the back end `oci`: a bundle of our own, run by whatever OCI runtime there is. No daemon: the runtime's program makes the
- * container and ends, its state is in the cell's directory, and the guest comes to its door (core/guest_door.h).
+ * container and ends, its state is in the cell's directory, and the guest comes to its door (core/guest_door.h). In a runtime with a
+ * kernel of its own (gVisor) no socket of the host is to be seen: there the stream is the guest's standard input, or what a relay
+ * carries that the runtime is asked to run inside.
  */
 #include "backends/oci/oci.h"
 
 #include <errno.h>
-#include <glob.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "cell/cell.h"
@@ -21,57 +24,183 @@
 #include "base/error.h"
 #include "core/guest_door.h"
 #include "core/guest_process.h"
+#include "core/process.h"
 #include "core/remove_tree.h"
 #include "launcher/seccomp_profiles.h"
 
-#define STALE_S 60 /* no runtime takes that long to put a process into the group it made */
+static void runtime_done(struct oci_runtime *r)
+{
+	free(r->program);
+}
+#define auto_runtime __attribute__((cleanup(runtime_done)))
+
+/* ---- probe ---- */
+
+/* RLIMIT_NPROC counts each user namespace by itself. */
+static bool has_own_nproc(void)
+{
+	struct utsname un;
+	unsigned major = 0, minor = 0;
+
+	return uname(&un) == 0 && sscanf(un.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 14));
+}
+
+static void lack_rootless(struct cell_probe *p)
+{
+	static const char reason[] = "an ordinary user's container has no cgroup of its own";
+	static const char fix[] =
+		"run it as root, or use the jail, which can use delegated cgroups";
+
+	cell_probe_lack(p, CELL_CAP_LIMIT_MEMORY, reason, fix);
+	cell_probe_lack(p, CELL_CAP_LIMIT_CPUS, reason, fix);
+	cell_probe_lack(p, CELL_CAP_PAUSE, reason, "run it as root");
+	if (!has_own_nproc())
+		cell_probe_lack(p, CELL_CAP_LIMIT_PIDS,
+			"before Linux 5.14 RLIMIT_NPROC would count your other processes too",
+			"run it as root");
+}
+
+/* What is so with gVisor of 2022, which Debian has, and depends on no setting. */
+static void lack_gvisor(struct cell_probe *p)
+{
+	cell_probe_lack(p, CELL_CAP_LIMIT_PIDS, OCI_RUNSC_PIDS, OCI_RUNSC_FIX);
+	cell_probe_lack(p, CELL_CAP_PTY,
+		"gVisor's terminals know no control characters: no interrupt, no end of input",
+		OCI_RUNSC_FIX);
+	cell_probe_lack(p, CELL_CAP_KILL_TREE, OCI_RUNSC_TREE, OCI_RUNSC_FIX);
+}
 
 static void oci_probe(struct cell_probe *p)
 {
 	struct cell_error err = {0};
-	auto_free char *program = NULL;
+	auto_runtime struct oci_runtime runtime = {0};
+	const char *fix = "", *refusal = geteuid() == 0 ? NULL : oci_ids_refusal(&fix);
 
-	if (oci_runtime_find(NULL, &program, &err) < 0)
+	if (oci_runtime_find(NULL, &runtime, &err) < 0)
 		cell_probe_refuse(p, err.msg, err.hint);
+	else if (refusal)
+		cell_probe_refuse(p, refusal, fix);
 	else if (geteuid() != 0)
-		cell_probe_refuse(p, "runtimes are run as root only so far",
-			"run as root, or use the jail, which needs none");
+		lack_rootless(p);
+	if (runtime.program && runtime.kind == OCI_RUNSC)
+		lack_gvisor(p);
+	else
+		cell_probe_lack(p, CELL_CAP_OWN_KERNEL, "runc and crun share the host's kernel",
+			"use runsc: CELL_OCI_RUNTIME=runsc");
 }
+
+/* ---- create ---- */
 
 struct launch {
 	struct oci_plan *plan;
 	struct guest_door *door;
-	const char *program;
+	pid_t pid;     /* of the container's first process */
+	int errors_fd; /* what the guest says when it cannot begin */
 };
 
-/* guest_options.start */
+static pid_t read_pid(const char *path)
+{
+	auto_file FILE *f = fopen(path, "re");
+	char line[32];
+
+	return f && fgets(line, sizeof line, f) ? (pid_t)strtol(line, NULL, 10) : 0;
+}
+
+/* `run --detach`: one start of the program makes the container and starts it. */
+static int run(struct launch *l, int stdin_fd, struct cell_error *err)
+{
+	const struct oci_plan *p = l->plan;
+	bool has_fds = p->runtime->kind != OCI_RUNSC; /* which passes on three, and no others */
+	char pid_file[4200], said[200];
+	const char *args[] = {"run", "--detach", "--bundle", p->bundle, "--pid-file", pid_file,
+		has_fds ? "--preserve-fds" : p->id,
+		!has_fds		? NULL
+		: p->image.hold_fd >= 0 ? "1"
+					: "0",
+		p->id, NULL};
+	struct oci_call call = {.program = p->runtime->program,
+		.directory = cell_directory(p->c),
+		.args = args,
+		.ids = &p->ids,
+		.stdin_fd = stdin_fd,
+		.stdout_fd = has_fds ? -1 : p->image.hold_fd, /* the guest says nothing there */
+		.pass_fd = has_fds ? p->image.hold_fd : -1,
+		.has_cgroups = p->has_cgroups,
+		.enter = oci_enter,
+		.user = l->plan};
+	int errors[2];
+
+	(void)snprintf(pid_file, sizeof pid_file, "%s/pid", p->bundle);
+	if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0)
+		return cell_fail_errno(err, errno, "run '%s'", call.program);
+	l->errors_fd = errors[0];
+	call.stderr_fd = errors[1];
+	int r = oci_runtime_call(&call, said, sizeof said, err);
+	close(errors[1]);
+	if (r < 0 && strstr(said, "hybrid"))
+		return cell_error_hint(err, r,
+			"this runtime wants cgroup v2 alone: use --runtime runc");
+	l->pid = r < 0 ? 0 : read_pid(pid_file);
+	return r;
+}
+
+/* The guest's last words, in one line. */
+static int ended(struct launch *l, struct cell_error *err)
+{
+	char text[160];
+	ssize_t n = read(l->errors_fd, text, sizeof text - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return cell_fail(err, CELL_EBACKEND, 0, "the guest ended before it was reached%s%s",
+		*text ? ": " : "", text);
+}
+
+static bool still_runs(void *user, struct cell_error *err)
+{
+	struct launch *l = user;
+
+	if (!l->pid || cell_process_start_time(l->pid))
+		return true;
+	(void)ended(l, err);
+	return false;
+}
+
+/* guest_options.start: by the door. */
 static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
 	struct cell_error *err)
 {
 	struct launch *l = user;
-	struct oci_plan *p = l->plan;
-	bool is_held = p->image.hold_fd >= 0;
-	const char *args[] = {"run", "--detach", "--bundle", p->bundle, "--preserve-fds",
-		is_held ? "1" : "0", p->id, NULL};
-	struct oci_call call = {.program = l->program,
-		.directory = cell_directory(p->c),
-		.args = args,
-		.pass_fd = p->image.hold_fd,
-		.enter = oci_enter,
-		.user = p};
-	char said[200];
-	int r = oci_runtime_call(&call, said, sizeof said, err);
+	int r = run(l, -1, err);
 
-	if (r < 0 && strstr(said, "hybrid"))
-		return cell_error_hint(err, r,
-			"this runtime wants cgroup v2 alone: use --runtime runc");
 	return r < 0 ? r
-		     : guest_door_answer(l->door, title, stream_fd, &p->spec->limits, NULL, NULL,
-			       ret_pid, ret_pidfd, err);
+		     : guest_door_answer(l->door, title, stream_fd, &l->plan->spec->limits,
+			       still_runs, l, ret_pid, ret_pidfd, err);
 }
 
-static int check_spec(const struct cell_spec *spec, struct cell_error *err)
+/* guest_options.start: into a kernel of its own. What is waited for and killed is that kernel. */
+static int launch_far(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
+	struct cell_error *err)
 {
+	struct launch *l = user;
+	int r = run(l, cell_is_ephemeral(l->plan->c) ? stream_fd : -1, err);
+
+	(void)title;
+	if (r < 0)
+		return r;
+	auto_fd int pidfd =
+		l->pid > 0 ? cell_process_open(l->pid, cell_process_start_time(l->pid)) : -ESRCH;
+	if (pidfd < 0)
+		return ended(l, err);
+	*ret_pid = l->pid;
+	*ret_pidfd = steal_fd(pidfd);
+	return 0;
+}
+
+static int check_spec(const struct oci_plan *p, struct cell_error *err)
+{
+	const struct cell_spec *spec = p->spec;
 	int r;
 
 	if (spec->seccomp && !seccomp_profile(spec->seccomp)) {
@@ -80,119 +209,63 @@ static int check_spec(const struct cell_spec *spec, struct cell_error *err)
 		return cell_error_hint(err, r,
 			"use default, strict or debug, or the back ends jail or docker");
 	}
-	if (spec->runtime && strstr(spec->runtime, "runsc")) {
-		r = cell_fail(err, CELL_ENOTSUP, 0,
-			"runtime: a guest in runsc cannot take its stream over a socket of the "
-			"host");
-		return cell_error_hint(err, r,
-			"use it by an engine: --backend docker --runtime runsc");
-	}
-	return 0;
-}
-
-typedef bool (*group_fn)(const char *path);
-
-/* Calls fn for each cgroup of ours whose name ends so; false when one said so. */
-static bool each_group(const char *ending, group_fn fn)
-{
-	static const char *const places[] = {"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"};
-	bool is_fine = true;
-
-	for (size_t k = 0; k < 2; k++) {
-		char pattern[300];
-		glob_t found = {0};
-
-		(void)snprintf(pattern, sizeof pattern, "%s" OCI_GROUP "%s", places[k], ending);
-		if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
-			for (size_t i = 0; i < found.gl_pathc; i++)
-				is_fine &= fn(found.gl_pathv[i]);
-		globfree(&found);
-	}
-	return is_fine;
-}
-
-static bool remove_group(const char *path)
-{
-	return rmdir(path) == 0 || errno == ENOENT;
-}
-
-/* A cell whose record was lost is never told of. What is empty, and was made long ago, is nobody's: a group that still has
- * processes cannot be removed. */
-static bool sweep_group(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) == 0 && st.st_mtime + STALE_S < time(NULL))
-		(void)rmdir(path);
-	return true;
-}
-
-/* The guest is dead, and with the first process of its namespace all others. What the runtime would do now takes another
- * start of its program; it is only this. False: let it. */
-static bool remove_remains(struct cell *c, const char *id)
-{
-	const struct timespec pause = {.tv_nsec = 2 * 1000000};
-	bool is_done = each_group(id, remove_group);
-
-	for (int i = 0; !is_done && i < 250; i++) {
-		(void)nanosleep(&pause, NULL);
-		is_done = each_group(id, remove_group);
-	}
-	return is_done && cell_remove_tree(cell_directory_fd(c), "oci", NULL) == 0;
-}
-
-static int oci_destroy(struct cell *c, struct cell_error *err)
-{
-	const char *id = cell_note(c, "container"), *program = cell_note(c, "runtime");
-	bool has_guest = cell_note_int(c, "guest_pid", 0) > 0;
-	char said[200];
-
-	if (!id || !program)
+	if (p->runtime->kind != OCI_RUNSC || (!spec->limits.pids && !spec->timeout_ms))
 		return 0;
-	guest_door_remove(c);
-	int r = has_guest ? cell_guest_stop(c, err) : 0;
-	if (r < 0)
-		return r;
-	if (!has_guest || !remove_remains(c, id)) {
-		const char *args[] = {"delete", "--force", id, NULL};
-		struct oci_call call = {.program = program,
-			.directory = cell_directory(c),
-			.args = args,
-			.pass_fd = -1};
-		r = oci_runtime_call(&call, said, sizeof said, err);
-		if (r < 0 && !strstr(said, "does not exist") && !strstr(said, "No such file"))
-			return r;
+	/* what probe says when it is the default runtime */
+	if (spec->limits.is_best_effort) {
+		cell_degrade(p->c, spec->limits.pids ? CELL_CAP_LIMIT_PIDS : CELL_CAP_KILL_TREE);
+		return 0;
 	}
-	(void)each_group("*", sweep_group);
-	return 0;
+	r = cell_fail(err, CELL_ENOTSUP, 0, "%s",
+		spec->limits.pids ? "limits.pids: " OCI_RUNSC_PIDS : "timeout: " OCI_RUNSC_TREE);
+	return cell_error_hint(err, r, OCI_RUNSC_FIX);
 }
 
-static int note(struct cell *c, const char *id, const char *program, struct cell_error *err)
+static int note(const struct oci_plan *p, struct cell_error *err)
 {
-	int r = cell_note_set(c, "container", id, err);
+	char user[40];
+	int r = cell_note_set(p->c, "container", p->id, err);
 
 	if (r == 0)
-		r = cell_note_set(c, "runtime", program, err);
-	return r == 0 ? cell_note_save(c, err) : r;
+		r = cell_note_set(p->c, "runtime", p->runtime->program, err);
+	/* as whom a relay is run: who the guest is in the container, not where it went from there */
+	(void)snprintf(user, sizeof user, "%u:%u", p->is_alone ? 0 : (unsigned)p->uid,
+		p->is_alone ? 0 : (unsigned)p->gid);
+	if (r == 0 && p->runtime->kind == OCI_RUNSC)
+		r = cell_note_set(p->c, OCI_RELAY_USER, user, err);
+	return r == 0 ? cell_note_save(p->c, err) : r;
 }
+
+static int choose_id(const struct cell *c, char ret[160], struct cell_error *err)
+{
+	uint32_t number;
+
+	if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+		return cell_fail_errno(err, errno, "choose an id for the container");
+	(void)snprintf(ret, 160, "cell-%.120s-%08" PRIx32, cell_name(c), number);
+	return 0;
+}
+
+static int oci_destroy(struct cell *c, struct cell_error *err);
 
 static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
+	auto_runtime struct oci_runtime runtime = {0};
 	__attribute__((cleanup(oci_plan_done))) struct oci_plan p = OCI_PLAN_INIT;
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	auto_free char *program = NULL;
 	char id[160];
-	uint32_t number;
-	int r = check_spec(spec, err);
+	int r = oci_runtime_find(spec->runtime, &runtime, err);
 
-	if (r == 0 && getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-		r = cell_fail_errno(err, errno, "choose an id for the container");
-	(void)snprintf(id, sizeof id, "cell-%.120s-%08" PRIx32, cell_name(c), number);
 	p.c = c;
 	p.spec = spec;
 	p.id = id;
+	p.runtime = &runtime;
+	oci_ids_find(&p.ids);
+	p.has_cgroups = !p.ids.is_rootless;
 	if (r == 0)
-		r = oci_runtime_find(spec->runtime, &program, err);
+		r = choose_id(c, id, err);
+	if (r == 0)
+		r = check_spec(&p, err);
 	if (r == 0)
 		r = oci_plan_make(&p, err);
 	if (r == 0)
@@ -200,54 +273,83 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 			&door, err);
 	p.door = door.path;
 	if (r == 0)
-		r = oci_bundle_write(&p, err);
+		r = oci_plan_write(&p, err);
 	if (r == 0)
-		r = note(c, id, program, err);
-	struct launch l = {.plan = &p, .door = &door, .program = program};
-	struct guest_options o = {.start = launch, .user = &l};
+		r = note(&p, err);
+	bool is_far = runtime.kind == OCI_RUNSC;
+	struct launch l = {.plan = &p, .door = &door, .errors_fd = -1};
+	struct guest_options o = {.start = is_far ? launch_far : launch, .user = &l};
 	if (r == 0)
 		r = cell_guest_start(c, &o, err);
-	guest_door_remove(c);
+	cell_closep(&l.errors_fd);
+	if (r < 0 ||
+		!is_far) /* else nobody says when the guest has read its files, and relays are run from there */
+		guest_door_remove(c);
 	if (r < 0 && cell_note(c, "container"))
 		(void)oci_destroy(c, NULL);
 	return r;
 }
 
-static int oci_walls(cell_wall_fn fn, void *user)
-{
-	struct cell_error err;
-	auto_free char *program = NULL;
-	char how[600];
+/* ---- the rest ---- */
 
-	if (oci_runtime_find(NULL, &program, &err) < 0)
+static int oci_open_guest(struct cell *c, struct cell_error *err)
+{
+	const char *id = cell_note(c, "container"), *program = cell_note(c, "runtime");
+
+	if (!id || !program || cell_is_ephemeral(c) || oci_runtime_kind(program) != OCI_RUNSC)
+		return cell_guest_connect(c, err);
+	if (!cell_guest_is_alive(c)) {
+		int r = cell_fail(err, CELL_EGONE, 0, "reach the guest of cell '%s'", cell_name(c));
+		return cell_error_hint(err, r, "its sandbox has died; `cell prune` cleans up");
+	}
+	const char *user = cell_note(c, OCI_RELAY_USER);
+	const char *args[] = {"exec", "--user", user ? user : "0:0", id, BUNDLE_GUEST_DIR "/guest",
+		"--relay", BUNDLE_SOCKET, NULL};
+	const struct oci_call call = {.program = program,
+		.directory = cell_directory(c),
+		.args = args,
+		.stdin_fd = -1,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.pass_fd = -1,
+		.has_cgroups = geteuid() == 0};
+	return oci_runtime_stream(&call, err);
+}
+
+/* What the runtime's own `delete` would do takes another start of its program, and it only does it for what it has finished: this is
+ * for everything that it and we ever began. */
+static int oci_destroy(struct cell *c, struct cell_error *err)
+{
+	const char *id = cell_note(c, "container"), *program = cell_note(c, "runtime");
+	bool has_guest = cell_note_int(c, "guest_pid", 0) > 0;
+
+	if (!id || !program)
 		return 0;
-	(void)snprintf(how, sizeof how, "%s; no daemon, state in the cell's directory", program);
-	const struct cell_wall walls[] = {
-		{.name = "runtime", .how = how},
-		{.name = "ids",
-			.how = "root of a container would be root outside: cells are another user",
-			.better = "an id for each cell, as in the jail"},
-		{.name = "privileges", .how = "no capability, no_new_privs"},
-		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
-		{.name = "syscalls", .how = "seccomp: Cell's profile, taken by the guest"},
-		{.name = "files",
-			.how = "overlay of the image in a mount namespace of its own; no "
-			       "devices but the usual ones"},
-		{.name = "network", .how = "none: an empty namespace"},
-		{.name = "limits", .how = "memory with swap, cpus, pids by the runtime's cgroups"},
-		{.name = "disk", .how = "size and number of files of its scratch space in memory"},
-	};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < sizeof walls / sizeof *walls; i++)
-		r = fn(&walls[i], user);
-	return r;
+	if (cell_note_int(c, OCI_FROZEN, 0))
+		oci_thaw(id); /* version 1 kills nobody who is frozen */
+	int r = has_guest ? cell_guest_stop(c, err) : 0;
+	/* with the first process of a namespace all others are dead; gVisor has one for files besides */
+	if (r == 0 && (!has_guest || oci_runtime_kind(program) == OCI_RUNSC))
+		r = oci_remains_kill(c, err);
+	if (r < 0)
+		return r;
+	guest_door_remove(c);
+	if (!oci_remains_ungroup(id)) {
+		r = cell_fail(err, CELL_EBUSY, EBUSY, "remove the cgroups of cell '%s'",
+			cell_name(c));
+		return cell_error_hint(err, r, "something was moved into them: /sys/fs/cgroup");
+	}
+	r = cell_remove_tree(cell_directory_fd(c), OCI_STATE, NULL);
+	oci_remains_sweep();
+	return r < 0 ? cell_fail_errno(err, -r, "remove the runtime's state") : 0;
 }
 
 #define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
 
 const struct cell_backend cell_backend_oci = {
 	.name = "oci",
-	.summary = "a bundle of our own, run by runc or crun; no daemon, as root",
+	.summary =
+		"a bundle of our own, run by runc, crun or runsc; no daemon, with root or without",
 	.wall = "Namespaces, no capabilities, a syscall filter and limits, made by an OCI runtime "
 		"on the "
 		"kernel it shares with the host.",
@@ -259,10 +361,11 @@ const struct cell_backend cell_backend_oci = {
 		CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) | CAP(LIMIT_DISK) | CAP(LIMIT_INODES) |
 		CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) |
 		CAP(LIMIT_CPU_TIME) | CAP(SCRATCH_MEMORY) | CAP(SCRATCH_DISK) | CAP(NET_NONE) |
-		CAP(PORTS),
+		CAP(PORTS) | CAP(OWN_KERNEL) | CAP(PAUSE),
 	.probe = oci_probe,
 	.create = oci_create,
-	.open_guest = cell_guest_connect,
+	.open_guest = oci_open_guest,
 	.destroy = oci_destroy,
 	.walls = oci_walls,
+	.pause = oci_pause,
 };

@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backends/oci/oci.h"
@@ -16,14 +18,15 @@
 #include "base/error.h"
 
 #define SCRATCH_BYTES (UINT64_C(1) << 30)
+#define HYBRID	      "/sys/fs/cgroup/unified"
 
 void oci_plan_done(struct oci_plan *p)
 {
 	cell_image_done(&p->image);
-	free(p->layers);
 	free(p->bundle);
 	free(p->root);
 	free(p->scratch);
+	free(p->tmp);
 	free(p->overlay);
 }
 
@@ -34,29 +37,57 @@ static int no_memory(struct cell_error *err)
 	return cell_fail_errno(err, ENOMEM, "describe the container");
 }
 
+static int named_user(struct oci_plan *p, struct cell_error *err)
+{
+	const char *user = p->spec->user;
+	unsigned uid, gid;
+	char end;
+	int n = sscanf(user, "%u:%u%c", &uid, &gid, &end);
+
+	if (n != 2 && (n != 1 || strchr(user, ':')))
+		return bundle_find_user((const char *const *)p->image.layers, p->image.n_layers,
+			user, &p->uid, &p->gid, err);
+	p->uid = uid;
+	p->gid = n == 2 ? gid : uid;
+	return 0;
+}
+
+/* Without root: files of the user's are written by the user alone, and files in the cell's directory must be removable. Everybody else
+ * is better somebody else, where there are such ids. */
+static int choose_ids(struct oci_plan *p, struct cell_error *err)
+{
+	const struct oci_ids *ids = &p->ids;
+	const struct cell_spec *spec = p->spec;
+
+	p->is_alone = ids->is_rootless && (!ids->has_range || p->runtime->kind == OCI_RUNSC ||
+						  spec->scratch == CELL_SCRATCH_DISK ||
+						  (spec->workspace && !spec->user));
+	if (!ids->is_rootless || p->is_alone || (p->uid <= ids->n_uids && p->gid <= ids->n_gids))
+		return 0;
+	int r = cell_fail(err, CELL_EINVAL, 0, "user: %u:%u is beyond the ids that are yours",
+		(unsigned)p->uid, (unsigned)p->gid);
+	return cell_error_hint(err, r, "/etc/subuid and /etc/subgid say how many those are");
+}
+
 static int choose_user(struct oci_plan *p, struct cell_error *err)
 {
 	const struct cell_spec *spec = p->spec;
-	unsigned uid = BUNDLE_UID, gid = BUNDLE_UID;
 	struct stat st;
-	char end;
 
+	p->uid = p->gid = BUNDLE_UID;
 	if (spec->user) {
-		int n = sscanf(spec->user, "%u:%u%c", &uid, &gid, &end);
-		if (n == 1 && !strchr(spec->user, ':'))
-			gid = uid;
-		else if (n != 2)
-			return bundle_find_user((const char *const *)p->image.layers,
-				p->image.n_layers, spec->user, &p->uid, &p->gid, err);
+		int r = named_user(p, err);
+		if (r < 0)
+			return r;
 	} else if (spec->workspace) { /* files in it stay with whom it belongs to */
 		if (stat(spec->workspace, &st) < 0)
 			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
-		uid = st.st_uid;
-		gid = st.st_gid;
+		if (!p->ids.is_rootless) {
+			p->uid = st.st_uid;
+			p->gid = st.st_gid;
+		}
 	}
-	p->uid = uid;
-	p->gid = gid;
-	return 0;
+	return choose_ids(p, err);
 }
 
 /* Overlay wants the topmost first; a colon or comma in a path would be taken for its own. */
@@ -74,7 +105,7 @@ static int plan_overlay(struct oci_plan *p, struct cell_error *err)
 	}
 	if (r == 0)
 		r = buf_addf(&text, ",upperdir=%s/upper,workdir=%s/work%s", p->scratch, p->scratch,
-			p->image.is_user_xattr ? ",userxattr" : "");
+			p->image.is_user_xattr || p->ids.is_rootless ? ",userxattr" : "");
 	if (r < 0)
 		return cell_fail(err, CELL_ELIMIT, 0,
 			"image has too many layers (%zu) for one mount", p->image.n_layers);
@@ -119,6 +150,15 @@ static int plan_scratch(struct oci_plan *p, struct cell_error *err)
 	return 0;
 }
 
+/* cgroups of both kinds at once. */
+static bool is_hybrid(void)
+{
+	struct statfs top, below;
+
+	return statfs("/sys/fs/cgroup", &top) == 0 && top.f_type == TMPFS_MAGIC &&
+	       statfs(HYBRID, &below) == 0 && below.f_type == CGROUP2_SUPER_MAGIC;
+}
+
 int oci_plan_make(struct oci_plan *p, struct cell_error *err)
 {
 	const struct cell_spec *spec = p->spec;
@@ -146,8 +186,10 @@ int oci_plan_make(struct oci_plan *p, struct cell_error *err)
 		return r;
 	if (asprintf(&p->bundle, "%s/bundle", cell_directory(p->c)) < 0 ||
 		asprintf(&p->root, "%s/rootfs", p->bundle) < 0 ||
-		asprintf(&p->scratch, "%s/scratch", p->bundle) < 0)
+		asprintf(&p->scratch, "%s/scratch", p->bundle) < 0 ||
+		asprintf(&p->tmp, "%s/tmp", p->scratch) < 0)
 		return no_memory(err);
+	p->hides_hybrid = p->runtime->kind == OCI_CRUN && is_hybrid();
 	if ((mkdir(p->bundle, 0700) < 0 && errno != EEXIST) ||
 		(mkdir(p->root, 0755) < 0 && errno != EEXIST) ||
 		(mkdir(p->scratch, 0755) < 0 && errno != EEXIST))
@@ -162,7 +204,8 @@ static int make_directory(const struct oci_plan *p, int root, const char *path, 
 {
 	if (mkdirat(root, path, mode) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	return fchownat(root, path, p->uid, p->gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	return fchownat(root, path, p->is_alone ? 0 : p->uid, p->is_alone ? 0 : p->gid,
+		       AT_SYMLINK_NOFOLLOW) < 0 ||
 			       fchmodat(root, path, mode, 0) < 0
 		       ? -errno
 		       : 0;
@@ -172,10 +215,14 @@ int oci_enter(void *plan)
 {
 	const struct oci_plan *p = plan;
 
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if ((!p->ids.is_rootless && unshare(CLONE_NEWNS) < 0) ||
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	if (p->tmpfs[0] && mount("tmpfs", p->scratch, "tmpfs", MS_NOSUID | MS_NODEV, p->tmpfs) < 0)
 		return -errno;
+	/* before 1.9 it would refuse this host; of both kinds it needs the one with the controllers */
+	if (p->hides_hybrid)
+		(void)mount("tmpfs", HYBRID, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k");
 	int scratch = open(p->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (scratch < 0 || (mkdirat(scratch, "upper", 0755) < 0 && errno != EEXIST) ||
 		(mkdirat(scratch, "work", 0700) < 0 && errno != EEXIST) ||
@@ -185,7 +232,7 @@ int oci_enter(void *plan)
 	if (root < 0)
 		return -errno;
 	(void)mkdirat(root, "home", 0755);
-	int r = make_directory(p, root, "tmp", 01777);
+	int r = make_directory(p, scratch, "tmp", 01777);
 	if (r == 0)
 		r = make_directory(p, root, BUNDLE_HOME + 1, 0700);
 	if (r == 0 && !p->spec->workspace)
@@ -193,10 +240,11 @@ int oci_enter(void *plan)
 	return r;
 }
 
-int oci_bundle_write(struct oci_plan *p, struct cell_error *err)
+int oci_plan_write(struct oci_plan *p, struct cell_error *err)
 {
 	auto_free char *path = NULL;
 	auto_free char *group = NULL;
+	bool is_runsc = p->runtime->kind == OCI_RUNSC;
 	json_t *j = NULL;
 
 	if (asprintf(&path, "%s/config.json", p->bundle) < 0 ||
@@ -205,16 +253,25 @@ int oci_bundle_write(struct oci_plan *p, struct cell_error *err)
 	const struct bundle b = {.spec = p->spec,
 		.root = p->root,
 		.door = p->door,
+		.tmp = p->tmp,
 		.uid = p->uid,
 		.gid = p->gid,
-		.reach = BUNDLE_CALLS,
-		.has_hold_fd = p->image.hold_fd >= 0,
-		.has_cgroups = true,
-		.has_pids = true,
+		.is_alone = p->is_alone,
+		.reach = !is_runsc		   ? BUNDLE_CALLS
+			 : cell_is_ephemeral(p->c) ? BUNDLE_HAS_IT
+						   : BUNDLE_LISTENS,
+		.has_hold_fd = p->image.hold_fd >= 0 && !is_runsc,
+		.has_cgroups = p->has_cgroups,
+		.has_pids = !is_runsc, /* they would be counted with the threads of its kernel */
+		.has_nproc = p->ids.is_rootless,
 		.group = group};
 	int r = bundle_config(&b, &j, err);
-	if (r == 0 && json_dump_file(j, path, JSON_COMPACT) < 0)
-		r = cell_fail(err, CELL_EBACKEND, errno, "write '%s'", path);
+	if (r == 0 && json_dump_file(j, path, JSON_COMPACT) < 0) {
+		r = cell_fail_errno(err, errno, "write '%s'", path);
+		if (r == -ENOSPC || r == -EDQUOT)
+			(void)cell_error_hint(err, r,
+				"free some space, or set CELL_STATE_DIR elsewhere");
+	}
 	json_decref(j);
 	return r;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,16 +15,19 @@
 #include "base/closefds.h"
 #include "base/error.h"
 
-#define ARGS_MAX 24
+#define ARGS_MAX 32
+#define PATHS	 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* ---- which ---- */
 
 static char *find_program(const char *name)
 {
 	const char *given = getenv("PATH");
-	const char *paths[] = {given ? given : "", "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin"};
+	const char *paths[] = {given ? given : "", PATHS};
 	char path[512];
 
 	if (strchr(name, '/'))
-		return access(name, X_OK) == 0 ? strdup(name) : NULL;
+		return access(name, X_OK) == 0 ? realpath(name, NULL) : NULL;
 	for (size_t i = 0; i < 2; i++) {
 		for (const char *p = paths[i]; *p; p += *p == ':') {
 			size_t n = strcspn(p, ":");
@@ -34,46 +40,107 @@ static char *find_program(const char *name)
 	return NULL;
 }
 
-int oci_runtime_find(const char *name, char **ret, struct cell_error *err)
+enum oci_kind oci_runtime_kind(const char *program)
 {
-	static const char *const known[] = {"runc", "crun"};
-	char *found = name ? find_program(name) : NULL;
+	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
 
+	return strstr(name, "runsc") ? OCI_RUNSC : strstr(name, "crun") ? OCI_CRUN : OCI_RUNC;
+}
+
+int oci_runtime_find(const char *name, struct oci_runtime *ret, struct cell_error *err)
+{
+	static const char *const known[] = {"runc", "crun", "runsc"};
+
+	if (!name)
+		name = getenv("CELL_OCI_RUNTIME");
+	if (name && !strcmp(name, "gvisor"))
+		name = "runsc"; /* what its program is called */
+	char *found = name ? find_program(name) : NULL;
 	for (size_t i = 0; !name && !found && i < sizeof known / sizeof *known; i++)
 		found = find_program(known[i]);
 	if (!found) {
 		int r = cell_fail(err, CELL_ENOTSUP, ENOENT, "no OCI runtime '%s'",
-			name ? name : "runc or crun");
+			name ? name : "runc, crun or runsc");
 		return cell_error_hint(err, r,
 			"install it (apt-get install runc), or give its path");
 	}
-	*ret = found;
+	ret->program = found;
+	ret->kind = oci_runtime_kind(found);
+	return 0;
+}
+
+/* ---- running it ---- */
+
+struct command {
+	const char *argv[ARGS_MAX];
+	char log[4200], state[4200];
+};
+
+static void compose(const struct oci_call *call, struct command *ret)
+{
+	enum oci_kind kind = oci_runtime_kind(call->program);
+	size_t n = 0;
+
+	(void)snprintf(ret->log, sizeof ret->log, "%s/oci.log", call->directory);
+	(void)snprintf(ret->state, sizeof ret->state, "%s/" OCI_STATE, call->directory);
+	const char *const common[] = {
+		call->program, "--log", ret->log, "--log-format", "json", "--root", ret->state};
+	for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+		ret->argv[n++] = common[i];
+	if (kind == OCI_CRUN && !call->has_cgroups)
+		ret->argv[n++] = "--cgroup-manager=disabled";
+	if (kind == OCI_RUNSC) {
+		ret->argv[n++] = "--network=none";
+		if (!call->has_cgroups)
+			ret->argv[n++] = "--ignore-cgroups";
+		if (geteuid() != 0)
+			ret->argv[n++] = "--rootless";
+	}
+	for (size_t i = 0; call->args[i] && n + 1 < ARGS_MAX; i++)
+		ret->argv[n++] = call->args[i];
+	ret->argv[n] = NULL;
+}
+
+/* Fds as the runtime is to have them: 0 to 2, and 3 where one is passed. `keep` is moved out of their way. */
+static int arrange_fds(const struct oci_call *call, int *keep)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int in = call->stdin_fd >= 0 ? call->stdin_fd : null;
+	int out = call->stdout_fd >= 0 ? call->stdout_fd : null;
+
+	*keep = fcntl(*keep, F_DUPFD_CLOEXEC, 10);
+	/* as high: none may be overwritten before it is copied */
+	in = fcntl(in, F_DUPFD_CLOEXEC, 10);
+	out = fcntl(out, F_DUPFD_CLOEXEC, 10);
+	int errors = fcntl(call->stderr_fd >= 0 ? call->stderr_fd : null, F_DUPFD_CLOEXEC, 10);
+	int pass = call->pass_fd >= 0 ? fcntl(call->pass_fd, F_DUPFD_CLOEXEC, 10) : -1;
+	if (null < 0 || *keep < 0 || in < 0 || out < 0 || errors < 0 ||
+		(call->pass_fd >= 0 && pass < 0) || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
+		dup2(errors, 2) < 0 || (pass >= 0 && dup2(pass, 3) < 0))
+		return -errno;
 	return 0;
 }
 
 /* Only what may be called between fork and exec. */
-static void become(const struct oci_call *call, const char *const *argv, int report_fd)
+__attribute__((noreturn)) static void become(const struct oci_call *call, const struct command *cmd,
+	int report_fd, pid_t parent)
 {
-	static const char *const env[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-	int null = open("/dev/null", O_RDWR);
-	int r = null < 0 ? -errno : 0;
+	static const char *const env[] = {"PATH=" PATHS, NULL};
+	int r = arrange_fds(call, &report_fd);
 
-	if (r == 0 && (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0))
-		r = -errno;
+	if (r == 0 && call->ids && call->ids->is_rootless)
+		r = oci_ids_enter(call->ids, report_fd);
 	if (r == 0 && call->enter)
 		r = call->enter(call->user);
-	/* 3 may be the report's own: it moves out of the way first */
-	int report = r == 0 ? fcntl(report_fd, F_DUPFD_CLOEXEC, 10) : report_fd;
-	if (r == 0 && call->pass_fd >= 0 &&
-		(call->pass_fd == 3 ? fcntl(3, F_SETFD, 0) : dup2(call->pass_fd, 3)) < 0)
-		r = -errno;
+	/* a runtime without us makes what nobody knows of; after the ids, whose change would undo it */
+	if (r == 0 && parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+		r = -ECANCELED;
 	if (r == 0) {
-		execve(call->program, (char *const *)(uintptr_t)argv,
+		execve(call->program, (char *const *)(uintptr_t)cmd->argv,
 			(char *const *)(uintptr_t)env);
 		r = -errno;
 	}
-	(void)!write(report, &r, sizeof r);
+	(void)!write(report_fd, &r, sizeof r);
 	_exit(127);
 }
 
@@ -92,42 +159,104 @@ static void last_words(const char *path, char *said, size_t size)
 	json_decref(j);
 }
 
+static int early_failure(const struct oci_call *call, int e, struct cell_error *err)
+{
+	int r = cell_fail_errno(err, e, "prepare the container for '%s'", call->program);
+
+	if (call->ids && call->ids->is_rootless && (e == EPERM || e == EACCES))
+		return cell_error_hint(err, r,
+			"a security module may keep ordinary users from mounts in a user "
+			"namespace (AppArmor: kernel.apparmor_restrict_unprivileged_userns); run "
+			"as root");
+	if (e == EOVERFLOW)
+		return cell_error_hint(err, r,
+			"files of this root belong to somebody who does not exist in your user "
+			"namespace: import it as yourself (cell image import), or run as root");
+	if (call->ids && call->ids->is_rootless && (e == ENODEV || e == EINVAL))
+		return cell_error_hint(err, r,
+			"overlays in a user namespace need Linux 5.11; run as root");
+	return r;
+}
+
+/* Until exec: ids that only a program with privileges can map are asked for by a byte; a number is an errno. */
+static int attend(const struct oci_call *call, int fd, pid_t pid, struct cell_error *err)
+{
+	int early = 0;
+	ssize_t n;
+
+	for (;;) {
+		do
+			n = recv(fd, &early, sizeof early, 0);
+		while (n < 0 && errno == EINTR);
+		if (n != 1)
+			break;
+		int r = oci_ids_map(call->ids, pid, err);
+		if (r < 0)
+			return r; /* what it waits for will not come */
+		(void)send(fd, "m", 1, MSG_NOSIGNAL);
+	}
+	return n == (ssize_t)sizeof early ? early_failure(call, -early, err) : 0;
+}
+
 int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struct cell_error *err)
 {
-	char log[4200], state[4200];
-	const char *argv[ARGS_MAX] = {
-		call->program, "--log", log, "--log-format", "json", "--root", state};
-	size_t n = 7;
-	int report[2], status = 0, early = 0;
-	pid_t pid;
+	struct command cmd;
+	int pair[2], status = 0;
+	pid_t us = getpid();
 
 	said[0] = '\0';
-	(void)snprintf(log, sizeof log, "%s/oci.log", call->directory);
-	(void)snprintf(state, sizeof state, "%s/oci", call->directory);
-	for (size_t i = 0; call->args[i] && n + 1 < ARGS_MAX; i++)
-		argv[n++] = call->args[i];
-	(void)unlink(log);
-	if (pipe2(report, O_CLOEXEC) < 0)
+	compose(call, &cmd);
+	(void)unlink(cmd.log);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cell_fail_errno(err, errno, "run '%s'", call->program);
-	pid = fork();
+	pid_t pid = fork();
 	if (pid == 0)
-		become(call, argv, report[1]);
-	close(report[1]);
-	if (pid < 0) {
-		close(report[0]);
-		return cell_fail_errno(err, errno, "run '%s'", call->program);
-	}
-	if (read(report[0], &early, sizeof early) != (ssize_t)sizeof early)
-		early = 0;
-	close(report[0]);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		become(call, &cmd, pair[1], us);
+	close(pair[1]);
+	int r = pid < 0 ? cell_fail_errno(err, errno, "run '%s'", call->program)
+			: attend(call, pair[0], pid, err);
+	close(pair[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (early < 0)
-		return cell_fail_errno(err, -early, "prepare the container for '%s'",
-			call->program);
-	if (status == 0)
-		return 0;
-	last_words(log, said, size);
-	return cell_fail(err, CELL_EBACKEND, 0, "'%s %s': %s", call->program, call->args[0],
+	if (r < 0 || status == 0)
+		return r;
+	last_words(cmd.log, said, size);
+	if (WIFSIGNALED(status))
+		return cell_fail(err, CELL_EBACKEND, 0, "'%s %s' was killed by signal %d",
+			call->program, call->args[0], WTERMSIG(status));
+	return cell_fail(err, strstr(said, "no space left") ? CELL_ENOSPACE : CELL_EBACKEND, 0,
+		"'%s %s': %s", call->program, call->args[0],
 		*said ? said : "failed and said nothing");
+}
+
+int oci_runtime_stream(const struct oci_call *call, struct cell_error *err)
+{
+	struct command cmd;
+	struct oci_call mine = *call;
+	int pair[2], sync[2], status = 0;
+
+	mine.ids = NULL; /* who has made the namespace may talk to who is in it */
+	compose(call, &cmd);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return cell_fail_errno(err, errno, "run '%s'", call->program);
+	auto_fd int ours = pair[0];
+	auto_fd int theirs = pair[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sync) < 0)
+		return cell_fail_errno(err, errno, "run '%s'", call->program);
+	mine.stdin_fd = mine.stdout_fd = theirs;
+	/* its parent is init: the stream may outlive whoever asked for it in this process */
+	pid_t pid = fork();
+	if (pid == 0) {
+		pid_t inner = fork();
+		if (inner == 0)
+			become(&mine, &cmd, sync[1], 0);
+		_exit(inner < 0 ? 1 : 0);
+	}
+	close(sync[1]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	int r = pid < 0 || status ? cell_fail_errno(err, errno, "run '%s'", call->program)
+				  : attend(&mine, sync[0], 0, err);
+	close(sync[0]);
+	return r < 0 ? r : steal_fd(ours);
 }
