@@ -164,6 +164,25 @@ class Engine:
         assert status == 200, text
         return [c["Names"][0].lstrip("/") for c in json.loads(text)]
 
+    def snapshot_images(self):
+        status, text = self.ask("GET", "/v1.41/images/json")
+        assert status == 200, text
+        return sorted(t for i in json.loads(text) for t in i["RepoTags"] or [] if "cell-snapshot" in t)
+
+    def remove_image(self, name):
+        assert self.ask("DELETE", f"/v1.41/images/{name}")[0] == 200
+
+    def unpause(self, name):
+        assert self.ask("POST", f"/v1.41/containers/{name}/unpause")[0] == 204
+
+    def make_container(self, name, labels):
+        status, text = self.ask("POST", f"/v1.41/containers/create?name={name}", json.dumps({"Image": "cell-test", "Cmd": ["true"],
+            "Labels": labels}))
+        assert status == 201, text
+
+    def remove_container(self, name):
+        assert self.ask("DELETE", f"/v1.41/containers/{name}?force=1")[0] in (200, 204)
+
     def kill(self):
         """The engine alone, as a crash would."""
         self.process.kill()
@@ -384,6 +403,22 @@ class ContainerdEngine(Engine):
             if line.split()[-1] != "Committed":
                 found.add(line.split()[0])
         return sorted(found | set(self.ctr("leases", "ls", "-q").split()))
+
+    def snapshot_images(self):
+        return sorted(line.split()[0] for line in self.ctr("images", "ls").splitlines() if "cell-snapshot" in line)
+
+    def remove_image(self, name):
+        self.ctr("images", "rm", "--sync", name)
+
+    def unpause(self, name):
+        self.ctr("tasks", "resume", name)
+
+    def make_container(self, name, labels):
+        options = [word for pair in labels.items() for word in ("--label", "=".join(pair))]
+        self.ctr("containers", "create", *options, f"docker.io/library/{IMAGE}", name, "true")
+
+    def remove_container(self, name):
+        self.ctr("containers", "rm", name)
 
     def shims(self):
         return [pid for pid in pids_naming(str(self.socket)) if pid != self.process.pid]

@@ -23,9 +23,7 @@ def state(cell, name):
 
 
 def images(engine):
-    status, text = engine.ask("GET", "/v1.41/images/json")
-    assert status == 200, text
-    return sorted(t for i in json.loads(text) for t in i["RepoTags"] or [] if "cell-snapshot" in t)
+    return engine.snapshot_images()
 
 
 def test_a_paused_cell_uses_no_cpu_and_is_told(cell):
@@ -51,7 +49,7 @@ def test_a_cell_paused_by_the_engine_s_own_tools_can_be_resumed(cell, engine):
     create(cell, "both")
     container = next(n for n in engine.containers() if n.startswith("cell-both-"))
     cell.ok("pause", "both")
-    assert engine.ask("POST", f"/v1.41/containers/{container}/unpause")[0] == 204
+    engine.unpause(container)
     cell.ok("resume", "both")
     assert cell.ok("exec", "both", "--", "echo", "on") == "on\n"
     cell.ok("rm", "both")
@@ -97,7 +95,7 @@ def test_an_image_removed_by_hand_is_told(cell, engine):
     create(cell, "one")
     cell.ok("snapshot", "save", "one", "saved")
     for name in images(engine):
-        assert engine.ask("DELETE", f"/v1.41/images/{name}")[0] == 200
+        engine.remove_image(name)
     r = cell("run", "--from", "saved", "--", "true")
     assert r.code != 0 and "its image was removed" in r.err
     cell.ok("rm", "one")
@@ -127,9 +125,7 @@ def test_a_saver_killed_at_any_moment_leaves_what_prune_removes(cell, engine, de
 def test_containers_without_a_record_are_found_by_their_label(cell, engine):
     create(cell, "lost")
     create(cell, "kept")
-    status, text = engine.ask("POST", "/v1.41/containers/create?name=foreign", json.dumps({"Image": "cell-test", "Cmd": ["true"],
-        "Labels": {"cell.name": "lost", "cell.state": "0" * 32}}))
-    assert status == 201, text
+    engine.make_container("foreign", {"cell.name": "lost", "cell.state": "0" * 32})
     # as if the directory had been restored from a backup
     shutil.rmtree(cell.dir / "state" / "cells" / "lost")
     out = cell.ok("prune")
@@ -139,7 +135,7 @@ def test_containers_without_a_record_are_found_by_their_label(cell, engine):
     assert "foreign" in names and [n for n in names if n.startswith("cell-kept-")]
     assert cell.ok("exec", "kept", "--", "echo", "alive") == "alive\n"
     assert cell.ok("prune") == ""
-    assert engine.ask("DELETE", "/v1.41/containers/foreign?force=1")[0] in (200, 204)
+    engine.remove_container("foreign")
     cell.ok("rm", "kept")
 
 

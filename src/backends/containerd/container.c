@@ -318,25 +318,16 @@ static int make_task(struct ctd *d, const struct ctd_plan *p, const struct buf *
 	return rc;
 }
 
-static void sight(char ret[32])
-{
-	struct stat st = {0};
-
-	(void)stat("/proc/self/ns/mnt", &st);
-	(void)snprintf(ret, 32, "%ju", (uintmax_t)st.st_ino);
-}
-
 int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_error *err)
 {
 	auto_buf struct buf mounts = BUF_INIT(65536);
 	auto_free char *spec = NULL;
-	char here[32];
-	const struct ctd_label labels[] = {{"cell.name", cell_name(p->c)},
-		{LABEL_DIRECTORY, cell_directory(p->c)}, {LABEL_SIGHT, here},
-		{"containerd.io/gc.root", "cell"},
-		{0}}; /* not to be collected before its container is there */
+	const struct ctd_label labels[] = {{CTD_LABEL_NAME, cell_name(p->c)},
+		{"cell.directory", cell_directory(p->c)}, {CTD_LABEL_STATE, d->state},
+		{"containerd.io/gc.root",
+			"cell"}, /* not to be collected before its container is there */
+		{0}};
 
-	sight(here);
 	int r = check(p, err);
 	if (r == 0)
 		r = check_sockets(p, err);
@@ -360,9 +351,8 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 	return r < 0 ? r : make_task(d, p, &mounts, err);
 }
 
-/* -ENOENT, and *err left as it is: there is none. */
-static int about(struct ctd *d, const char *method, const char *id, struct buf *ret,
-	const char *doing, struct cell_error *err)
+int ctd_about(struct ctd *d, const char *method, const char *id, struct buf *ret, const char *doing,
+	struct cell_error *err)
 {
 	auto_buf struct buf request = BUF_INIT(1024);
 
@@ -373,7 +363,7 @@ static int about(struct ctd *d, const char *method, const char *id, struct buf *
 
 int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err)
 {
-	int r = about(d, "tasks.v1.Tasks/Start", id, NULL, "start the task", err);
+	int r = ctd_about(d, "tasks.v1.Tasks/Start", id, NULL, "start the task", err);
 
 	return r == -ENOENT
 		       ? cell_fail(err, CELL_EBACKEND, 0, "the task was gone before it was started")
@@ -387,7 +377,7 @@ bool ctd_container_runs(struct ctd *d, const char *id)
 	};
 	auto_buf struct buf answer = BUF_INIT(65536);
 	struct pb_field process, status = {0};
-	int r = about(d, "tasks.v1.Tasks/Get", id, &answer, "ask for the task", NULL);
+	int r = ctd_about(d, "tasks.v1.Tasks/Get", id, &answer, "ask for the task", NULL);
 
 	if (r < 0)
 		return r != -ENOENT;
@@ -420,10 +410,10 @@ static int remove_task(struct ctd *d, const char *id, bool is_dead, struct cell_
 		if (!is_dead || i > 0)
 			(void)kill_task(d, id, NULL);
 		if (!d->is_broken)
-			r = about(d, "tasks.v1.Tasks/Wait", id, NULL, "wait for the task", err);
+			r = ctd_about(d, "tasks.v1.Tasks/Wait", id, NULL, "wait for the task", err);
 		/* also one that is not there: its shim may be, when containerd died between the two */
 		if (r == 0 || r == -ENOENT)
-			r = about(d, "tasks.v1.Tasks/Delete", id, NULL, "remove the task", err);
+			r = ctd_about(d, "tasks.v1.Tasks/Delete", id, NULL, "remove the task", err);
 		if (r == 0 || r == -ENOENT)
 			return 0;
 	}
@@ -457,53 +447,10 @@ int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cel
 	int r = remove_task(d, id, is_dead, err);
 
 	if (r == 0)
-		r = about(d, "containers.v1.Containers/Delete", id, NULL, "remove the container",
-			err);
+		r = ctd_about(d, "containers.v1.Containers/Delete", id, NULL,
+			"remove the container", err);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	remove_groups(id);
 	return ctd_remove_snapshot(d, id, err);
-}
-
-/* The snapshot is the first that is made and the last that is removed: all that can be left have one. */
-static void sweep_one(struct ctd *d, const struct pb_field *info)
-{
-	struct pb_reader r = pb_read(info->data, info->size);
-	struct pb_field f;
-	char id[200] = "", key[64], value[4096], directory[4096] = "", where[32] = "", here[32];
-	struct stat st;
-
-	while (pb_next(&r, &f)) {
-		if (f.number == 1)
-			pb_text(&f, id, sizeof id);
-		if (f.number != 6)
-			continue;
-		pb_find_str(f.data, f.size, 1, key, sizeof key);
-		pb_find_str(f.data, f.size, 2, value, sizeof value);
-		if (!strcmp(key, LABEL_DIRECTORY))
-			memcpy(directory, value, sizeof directory);
-		else if (!strcmp(key, LABEL_SIGHT))
-			(void)snprintf(where, sizeof where, "%.31s", value);
-	}
-	sight(here);
-	/* what is in another's sight may well be there */
-	if (*id && *directory == '/' && !strcmp(where, here) && stat(directory, &st) < 0 &&
-		errno == ENOENT)
-		(void)ctd_container_remove(d, id, false, NULL);
-}
-
-void ctd_container_sweep(struct ctd *d)
-{
-	auto_buf struct buf request = BUF_INIT(1024), answer = BUF_INIT(CTD_TEXT_MAX);
-	struct pb_field f;
-
-	if (pb_add_str(&request, 1, d->snapshotter) < 0 ||
-		pb_add_str(&request, 2, "labels.\"" LABEL_DIRECTORY "\"") < 0 ||
-		ctd_call(d, "snapshots.v1.Snapshots/List", &request, &answer,
-			"look for what is left", NULL) < 0)
-		return;
-	struct pb_reader r = pb_read(answer.data, answer.len);
-	while (pb_next(&r, &f))
-		if (f.number == 1)
-			sweep_one(d, &f);
 }

@@ -146,13 +146,24 @@ static int containerd_destroy(struct cell *c, struct cell_error *err)
 	guest_door_remove(c);
 	bool has_guest = cell_note_int(c, "guest_pid", 0) > 0;
 	int r = ctd_open(c, &d, err);
+	if (r == 0 && ctd_is_paused(d, id)) /* or it could not die */
+		(void)ctd_about(d, "tasks.v1.Tasks/Resume", id, NULL, "resume the task", NULL);
 	if (r == 0 && has_guest)
 		r = cell_guest_stop(c, err);
 	if (r == 0)
 		r = ctd_container_remove(d, id, has_guest, err);
-	if (r == 0)
-		ctd_container_sweep(d);
 	return r;
+}
+
+/* Who saved it and died has left it standing still. */
+static int containerd_open_guest(struct cell *c, struct cell_error *err)
+{
+	if (cell_note_int(c, CTD_NOTE_SAVING, 0)) {
+		int r = ctd_pause(c, false, err);
+		if (r < 0)
+			return r;
+	}
+	return cell_guest_connect(c, err);
 }
 
 static int make(struct ctd *d, struct ctd_plan *p, struct cell_error *err)
@@ -180,6 +191,8 @@ static int containerd_create(struct cell *c, const struct cell_spec *spec, struc
 		r = cell_fail_errno(err, errno, "choose an id for the container");
 	if (r == 0)
 		r = ctd_open(NULL, &d, err);
+	if (r == 0)
+		r = cell_state_id(c, d->state, err);
 	if (r == 0)
 		r = ctd_image_get(d, spec, &image, err);
 	if (r == 0)
@@ -245,10 +258,15 @@ const struct cell_backend cell_backend_containerd = {
 		CAP(PULL) | CAP(RUNTIME) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) | CAP(LIMIT_CPUS) |
 		CAP(LIMIT_PIDS) | CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
 		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(SCRATCH_MEMORY) |
-		CAP(SCRATCH_DISK) | CAP(NET_NONE) | CAP(PORTS),
+		CAP(SCRATCH_DISK) | CAP(NET_NONE) | CAP(PORTS) | CAP(PAUSE) | CAP(SNAPSHOT),
 	.probe = containerd_probe,
 	.create = containerd_create,
-	.open_guest = cell_guest_connect,
+	.open_guest = containerd_open_guest,
 	.destroy = containerd_destroy,
 	.walls = containerd_walls,
+	.pause = ctd_pause,
+	.stats = ctd_stats,
+	.snapshot = ctd_snapshot,
+	.forget = ctd_forget,
+	.sweep = ctd_sweep,
 };

@@ -7,7 +7,8 @@
  *	image.c       the image a spec names: found, read, unpacked
  *	pull.c        fetched from a registry into containerd's store
  *	container.c   from a spec to a container, its task, and their end
- *	containerd.c  the slots
+ *	keep.c        pause, stats, snapshots, what nobody knows any more: the optional slots
+ *	containerd.c  the mandatory ones
  */
 #pragma once
 #include <stdbool.h>
@@ -26,8 +27,9 @@ struct ctd {
 	char address[256];
 	char space[80]; /* containerd's word for it is namespace */
 	char snapshotter[80];
-	bool is_broken; /* the connection is: nothing more will be answered */
-	char lease[64]; /* what is made belongs to it; "": to nobody */
+	bool is_broken;			/* the connection is: nothing more will be answered */
+	char state[CELL_STATE_ID_SIZE]; /* of the cell it is for; "": of none */
+	char lease[64];			/* what is made belongs to it; "": to nobody */
 };
 
 /* ---- api.c ---- */
@@ -88,7 +90,7 @@ struct ctd_image {
 void ctd_image_done(struct ctd_image *i);
 #define auto_ctd_image __attribute__((cleanup(ctd_image_done)))
 
-/* Found, or pulled as the spec's policy says, and read. */
+/* Found, or pulled as the spec's policy says, and read; that of a snapshot when it begins with one. */
 int ctd_image_get(struct ctd *d, const struct cell_spec *spec, struct ctd_image *ret,
 	struct cell_error *err);
 /* Every layer becomes a snapshot on the one below it; those that are there are left. */
@@ -99,6 +101,13 @@ int ctd_image_unpack(struct ctd *d, const struct ctd_image *i, struct cell_error
 struct reference;
 /* Into containerd's store, under that name. */
 int ctd_pull(struct ctd *d, const struct reference *ref, const char *name, struct cell_error *err);
+
+/* A small blob, unless it is there. */
+int ctd_put_text(struct ctd *d, const char *hex, const struct buf *text,
+	const struct ctd_label *labels, struct cell_error *err);
+/* The name stands for it from now on. */
+int ctd_name_image(struct ctd *d, const char *name, const struct ctd_label *labels, const char *hex,
+	size_t size, bool is_index, struct cell_error *err);
 
 /* ---- container.c ---- */
 
@@ -116,5 +125,22 @@ int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err);
 bool ctd_container_runs(struct ctd *d, const char *id);
 /* Task, container and snapshot, whatever of them there is. is_dead: its first process is, and need not be killed. */
 int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err);
-/* Those whose cell's directory is gone: their record was lost, and nobody would ever remove them. */
-void ctd_container_sweep(struct ctd *d);
+/* About one container, by its id alone. -ENOENT, and *err left as it is: there is none. */
+int ctd_about(struct ctd *d, const char *method, const char *id, struct buf *ret, const char *doing,
+	struct cell_error *err);
+
+/* ---- keep.c ---- */
+
+#define CTD_SNAPSHOTS	"localhost/cell-snapshot:" /* and its id: the image of a snapshot */
+#define CTD_LABEL_NAME	"cell.name"
+#define CTD_LABEL_STATE "cell.state"   /* which state directory has their record */
+#define CTD_LABEL_OWNER "cell.process" /* of a lease: its pid and when it began */
+
+#define CTD_NOTE_SAVING "saving" /* in the record while a snapshot is made */
+
+bool ctd_is_paused(struct ctd *d, const char *id);
+int ctd_pause(struct cell *c, bool is_on, struct cell_error *err);
+int ctd_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
+int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
+int ctd_forget(struct cell *c, const char *id, struct cell_error *err);
+int ctd_sweep(const struct cell_sweep *s, struct cell_error *err);

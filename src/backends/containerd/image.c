@@ -107,8 +107,19 @@ static int resolve(struct ctd *d, const struct cell_spec *spec, struct ctd_image
 {
 	const char *text = spec->image;
 	struct reference ref;
+	char saved[CTD_NAME_MAX];
 	int r;
 
+	if (spec->from) {
+		(void)snprintf(saved, sizeof saved, CTD_SNAPSHOTS "%.64s", spec->from);
+		r = look_up(d, saved, i, err);
+		if (r != -ENOENT)
+			return r;
+		r = cell_fail(err, CELL_ENOTFOUND, ENOENT,
+			"containerd has no image '%s' of the snapshot", saved);
+		return cell_error_hint(err, r,
+			"it was saved with another containerd, or its image was removed there");
+	}
 	if (!text || !*text) {
 		r = cell_fail(err, CELL_EINVAL, 0, "back end 'containerd' needs an image");
 		return cell_error_hint(err, r, "name one: --image NAME, or image: in cell.yaml");
@@ -213,7 +224,9 @@ int ctd_image_get(struct ctd *d, const struct cell_spec *spec, struct ctd_image 
 		return missing(d, spec->image, err);
 	if (r == 0)
 		r = read_config(d, ret, err);
-	return r < 0 ? cell_error_prefix(err, r, "image '%.200s'", spec->image) : 0;
+	return r < 0 ? cell_error_prefix(err, r, "image '%.200s'",
+			       spec->from ? ret->name : spec->image)
+		     : 0;
 }
 
 /* ---- its layers ---- */

@@ -130,7 +130,7 @@ static int finish(struct blob *b, int r)
 	return r;
 }
 
-static int keep_text(struct ctd *d, const char *hex, const struct buf *text,
+int ctd_put_text(struct ctd *d, const char *hex, const struct buf *text,
 	const struct ctd_label *labels, struct cell_error *err)
 {
 	struct blob b = {.d = d, .hex = hex, .size = text->len, .labels = labels, .err = err};
@@ -199,7 +199,7 @@ static int keep_manifest(struct ctd *d, struct registry *from, const char *hex,
 		labels[k] = (struct ctd_label){parts[k].key, parts[k].value};
 		r = fetch(d, from, b, err);
 	}
-	return r < 0 ? r : keep_text(d, hex, text, labels, err);
+	return r < 0 ? r : ctd_put_text(d, hex, text, labels, err);
 }
 
 static bool is_index_text(const struct buf *text)
@@ -232,11 +232,11 @@ static int keep_tree(struct ctd *d, struct registry *from, const char *hex, cons
 	if (r == 0)
 		r = keep_tree(d, from, have, &below, depth + 1, err);
 	const struct ctd_label labels[] = {{"containerd.io/gc.ref.content.m.0", which}, {0}};
-	return r < 0 ? r : keep_text(d, hex, text, labels, err);
+	return r < 0 ? r : ctd_put_text(d, hex, text, labels, err);
 }
 
-static int name_it(struct ctd *d, const char *name, const char *hex, size_t size, bool is_index,
-	struct cell_error *err)
+int ctd_name_image(struct ctd *d, const char *name, const struct ctd_label *labels, const char *hex,
+	size_t size, bool is_index, struct cell_error *err)
 {
 	auto_buf struct buf request = BUF_INIT(8192), image = BUF_INIT(4096),
 			    descriptor = BUF_INIT(1024);
@@ -245,7 +245,8 @@ static int name_it(struct ctd *d, const char *name, const char *hex, size_t size
 	(void)snprintf(digest, sizeof digest, "sha256:%s", hex);
 	if (pb_add_str(&descriptor, 1, is_index ? INDEX_TYPE : MANIFEST_TYPE) < 0 ||
 		pb_add_str(&descriptor, 2, digest) < 0 || pb_add_uint(&descriptor, 3, size) < 0 ||
-		pb_add_str(&image, 1, name) < 0 || pb_add_message(&image, 3, &descriptor) < 0 ||
+		pb_add_str(&image, 1, name) < 0 || ctd_add_labels(&image, 2, labels) < 0 ||
+		pb_add_message(&image, 3, &descriptor) < 0 ||
 		pb_add_message(&request, 1, &image) < 0)
 		return cell_fail_errno(err, ENOMEM, "name the image");
 	int r = ctd_try(d, "images.v1.Images/Create", &request, NULL, "name the image", -EEXIST,
@@ -271,7 +272,7 @@ int ctd_pull(struct ctd *d, const struct reference *ref, const char *name, struc
 	if (r == 0)
 		r = keep_tree(d, from, hex, &text, 0, err);
 	if (r == 0)
-		r = name_it(d, name, hex, text.len, is_index_text(&text), err);
+		r = ctd_name_image(d, name, NULL, hex, text.len, is_index_text(&text), err);
 	registry_free(from);
 	return r;
 }

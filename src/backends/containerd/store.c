@@ -5,9 +5,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backends/containerd/ctd.h"
 #include "base/error.h"
+#include "core/process.h"
 #include "net/protobuf.h"
 
 #define LEASE_S 3600
@@ -125,7 +127,7 @@ int ctd_remove_snapshot(struct ctd *d, const char *key, struct cell_error *err)
 int ctd_lease(struct ctd *d, struct cell_error *err)
 {
 	auto_buf struct buf request = BUF_INIT(1024);
-	char id[sizeof d->lease], expires[40];
+	char id[sizeof d->lease], expires[40], owner[48];
 	time_t end_s = time(NULL) + LEASE_S;
 	struct tm t;
 	uint64_t number;
@@ -135,8 +137,11 @@ int ctd_lease(struct ctd *d, struct cell_error *err)
 	(void)snprintf(id, sizeof id, "cell-%016" PRIx64, number);
 	(void)gmtime_r(&end_s, &t);
 	(void)strftime(expires, sizeof expires, "%Y-%m-%dT%H:%M:%SZ", &t);
-	if (pb_add_str(&request, 1, id) < 0 ||
-		pb_add_pair(&request, 3, "containerd.io/gc.expire", expires) < 0)
+	(void)snprintf(owner, sizeof owner, "%d %" PRIu64, getpid(),
+		(uint64_t)cell_process_start_time(getpid()));
+	const struct ctd_label labels[] = {{"containerd.io/gc.expire", expires},
+		{CTD_LABEL_STATE, d->state}, {CTD_LABEL_OWNER, owner}, {0}};
+	if (pb_add_str(&request, 1, id) < 0 || ctd_add_labels(&request, 3, labels) < 0)
 		return no_memory(err);
 	int r = ctd_call(d, "leases.v1.Leases/Create", &request, NULL, "take a lease", err);
 	if (r == 0)
