@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engines.c: cells in containers against the programs of those who make the containers: docker, podman, runc, crun. Each is started by
+ * engines.c: cells in containers against the programs of those who make the containers: docker, podman, ctr, runc, crun. Each is started by
  * with-peer, with directories of its own, and told apart by it alone: here are two command lines that are run in turn.
  *
  * Programs are compared with programs (`cell run` with `docker run`, `cell exec` with `docker exec`), so that both
@@ -282,7 +282,7 @@ static size_t compare(const struct bench *b, const char *name, struct bench_row 
 
 size_t bench_engines(struct bench *b, struct bench_row *ret)
 {
-	static const char *const names[] = {"docker", "podman", "runc", "crun", NULL};
+	static const char *const names[] = {"docker", "podman", "containerd", "runc", "crun", NULL};
 	const char *picked = getenv("CELL_BENCH_ENGINES");
 	char cell[4300];
 	size_t n = 0;
