@@ -505,7 +505,8 @@ static size_t choose(struct suite *suites, const char *const *names, size_t n_na
 	for (size_t i = 0; i < found; i++) {
 		suites[n].backend = infos[i].name;
 		if (left_out_backend && !strcmp(left_out_backend, infos[i].name)) {
-			printf("# %s: left out: asked for with --except\n", infos[i].name);
+			printf("# %s: left out: by --except; the suite `engines` runs it\n",
+				infos[i].name);
 			continue;
 		}
 		n += add_backend(&suites[n], &infos[i]);

@@ -71,6 +71,13 @@ class Table:
         """What was nowhere run, and why."""
         return {name: why for name, why in self.left_out.items() if name not in self.backends}
 
+    def missing_by_reason(self):
+        """The same, those of one reason together."""
+        together = {}
+        for name, why in self.missing().items():
+            together.setdefault(why, []).append(name)
+        return {", ".join(names): why for why, names in together.items()}
+
     def lines(self):
         """For a terminal: as many tables below each other as it takes."""
         marks, groups = self.marks(), self.groups()
@@ -93,7 +100,7 @@ class Table:
                 out.append(f"{name:<{first}}" + "".join(f"{fields[i]:>{width}}" for width, _, fields in columns))
             out.append("")
         out += [f"  {mark}: {why}" for why, mark in marks.items()]
-        out += [f"  not run: {name}: {why}" for name, why in self.missing().items()]
+        out += [f"  not run: {name}: {why}" for name, why in self.missing_by_reason().items()]
         return out
 
     def sum_of(self, backend):
@@ -108,7 +115,7 @@ class Table:
         out += ["| all | " + " | ".join(map(self.sum_of, self.backends)) + " |", "", "| skipped | why |", "|---|---|"]
         out += [f"| {mark} | {why} |" for why, mark in marks.items()]
         if self.missing():
-            out += ["", "| not run | why |", "|---|---|", *(f"| {name} | {why} |" for name, why in self.missing().items())]
+            out += ["", "| not run | why |", "|---|---|", *(f"| {name} | {why} |" for name, why in self.missing_by_reason().items())]
         return "\n".join(out) + "\n"
 
 
