@@ -50,7 +50,7 @@ static int print_run(struct cli *cli, const struct code_job *j, const struct run
 static int show_run(struct cli *cli, const struct cli_args *args, struct cell *c, const char *id,
 	struct cell_error *err)
 {
-	struct code_screen screen;
+	struct code_screen screen = {0};
 	struct run_gather g;
 	struct code_job j = {.cli = cli,
 		.cell = c,

@@ -154,7 +154,7 @@ static void begin(struct kernel *k, struct run *r)
 {
 	if (r->begun_ns)
 		return;
-	r->begun_ns = kernel_now_ns();
+	r->begun_ns = waker_now_ns();
 	if (r->timeout_ms)
 		deadline_set(k, r->timeout_ms);
 	else if (k->state != KERNEL_STARTING)
@@ -173,7 +173,7 @@ static void hand_over(struct kernel *k, struct run *r)
 	if (k->control.fd < 0) /* it went away meanwhile */
 		return;
 	k->state = KERNEL_BUSY;
-	r->sent_ns = kernel_now_ns();
+	r->sent_ns = waker_now_ns();
 	r->cpu_ns = run_cpu_ns(k);
 	if (r->kind == RUN_CODE)
 		(void)snprintf(head, sizeof head, "run %llu %s", (unsigned long long)++k->count,
@@ -206,6 +206,7 @@ void kernel_step(struct kernel *k)
 			deadline_set(k, KERNEL_START_MS);
 	}
 	begin(k, r);
-	if (k->state == KERNEL_IDLE && !k->has_exited)
+	/* one that died between two runs is buried first: its end is nobody's, and this run gets a new one */
+	if (k->state == KERNEL_IDLE && !k->has_exited && !talk_is_dead(k))
 		hand_over(k, r);
 }

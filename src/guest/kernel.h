@@ -21,6 +21,7 @@
 #include "guest/guest.h"
 #include "guest/kernel_channel.h"
 #include "guest/order.h"
+#include "guest/waker.h"
 
 #define KERNEL_MAX	 64 /* contexts in one cell */
 #define KERNEL_MAX_QUEUE 64
@@ -234,13 +235,13 @@ void talk_close(struct kernel *k);
 int talk_send(struct kernel *k, const char *head, const void *p, size_t n);
 /* Read and handle what there is. */
 void talk_pump(struct kernel *k);
+/* Is nobody at the other end any more? Its keeper may not have said so yet. */
+bool talk_is_dead(const struct kernel *k);
 /* What has been written until now is not of the run to come. */
 void talk_settle_late(struct kernel *k);
 /* And the run gets it first. */
 void talk_give_late(struct kernel *k, struct run *r);
 
 /* kernel_deadline.c */
-uint64_t kernel_now_ns(void);
 void deadline_set(struct kernel *k, uint64_t in_ms);
 void deadline_clear(struct kernel *k);
-void deadline_arm(uint64_t at_ns);

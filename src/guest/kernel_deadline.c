@@ -8,34 +8,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "guest/keeper.h"
 #include "guest/kernel.h"
 
 #define UNREAD_MS 2u /* between two looks whether the driver has read the run */
 
-static struct source timer = {.fd = -1};
-static uint64_t armed_ns; /* 0: not */
-
-uint64_t kernel_now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void arm(uint64_t at_ns)
-{
-	const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000u),
-						.tv_nsec = (long)(at_ns % 1000000000u)}};
-
-	if (timerfd_settime(timer.fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
-		armed_ns = at_ns;
-}
+static void look(uint64_t now_ns);
+static struct waker waker = WAKER_INIT(look);
 
 /* A signal before the driver has read what to run would be for nothing: it would not know what to interrupt. */
 static bool has_read_run(const struct kernel *k)
@@ -60,8 +40,8 @@ static void send_interrupt(struct kernel *k)
 		signal_now(k);
 		return;
 	}
-	k->interrupt_ns = kernel_now_ns() + UNREAD_MS * UINT64_C(1000000);
-	deadline_arm(k->interrupt_ns);
+	k->interrupt_ns = waker_now_ns() + UNREAD_MS * UINT64_C(1000000);
+	waker_set(&waker, k->interrupt_ns);
 }
 
 void kernel_interrupt(struct kernel *k)
@@ -111,50 +91,27 @@ static void on_deadline(struct kernel *k)
 	kernel_kill(k, "the code went on after it was interrupted at its deadline, and was killed");
 }
 
-static void on_timer(struct source *s, uint32_t events)
+static void look(uint64_t now_ns)
 {
-	uint64_t n, now = kernel_now_ns(), next = 0;
-
-	(void)events;
-	(void)!read(s->fd, &n, sizeof n);
-	armed_ns = 0;
 	for (struct kernel *k = kernel_first(), *following; k; k = following) {
 		following = k->next;
-		if (k->interrupt_ns && k->interrupt_ns <= now)
+		if (k->interrupt_ns && k->interrupt_ns <= now_ns)
 			send_interrupt(k);
-		if (k->deadline_ns && k->deadline_ns <= now)
+		if (k->deadline_ns && k->deadline_ns <= now_ns)
 			on_deadline(k);
 	}
 	for (struct kernel *k = kernel_first(); k; k = k->next) {
-		if (k->deadline_ns && (!next || k->deadline_ns < next))
-			next = k->deadline_ns;
-		if (k->interrupt_ns && (!next || k->interrupt_ns < next))
-			next = k->interrupt_ns;
+		if (k->deadline_ns)
+			waker_set(&waker, k->deadline_ns);
+		if (k->interrupt_ns)
+			waker_set(&waker, k->interrupt_ns);
 	}
-	if (next)
-		arm(next);
-}
-
-void deadline_arm(uint64_t at_ns)
-{
-	if (timer.fd < 0) {
-		timer = (struct source){
-			.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
-			.events = EPOLLIN,
-			.fn = on_timer};
-		if (timer.fd >= 0 && loop_add(&timer) < 0) {
-			close(timer.fd);
-			timer.fd = -1;
-		}
-	}
-	if (timer.fd >= 0 && (!armed_ns || at_ns < armed_ns))
-		arm(at_ns);
 }
 
 void deadline_set(struct kernel *k, uint64_t in_ms)
 {
-	k->deadline_ns = kernel_now_ns() + in_ms * UINT64_C(1000000);
-	deadline_arm(k->deadline_ns);
+	k->deadline_ns = waker_now_ns() + in_ms * UINT64_C(1000000);
+	waker_set(&waker, k->deadline_ns);
 }
 
 void deadline_clear(struct kernel *k)

@@ -290,39 +290,42 @@ int context_list(struct stream *s, const struct request *rq, struct cell_error *
 	return 0;
 }
 
-int context_reset(struct stream *s, const struct request *rq, struct cell_error *err)
+/* What is asked of one context, and answered when it is done. */
+static int ask_of_one(struct stream *s, const struct request *rq, const char *what,
+	void (*fn)(struct kernel *k), struct cell_error *err)
 {
 	struct kernel *k;
-	int r = find(rq, "reset", &k, err);
+	int r = find(rq, what, &k, err);
 
 	if (r < 0)
 		return r;
-	kernel_clear(k, "its context was reset");
+	fn(k);
 	ops_end_ok(s);
 	return 0;
+}
+
+static void reset(struct kernel *k)
+{
+	kernel_clear(k, "its context was reset");
+}
+
+static void remove_it(struct kernel *k)
+{
+	kernel_clear(k, "its context was deleted");
+	kernel_free(k);
+}
+
+int context_reset(struct stream *s, const struct request *rq, struct cell_error *err)
+{
+	return ask_of_one(s, rq, "reset", reset, err);
 }
 
 int context_interrupt(struct stream *s, const struct request *rq, struct cell_error *err)
 {
-	struct kernel *k;
-	int r = find(rq, "interrupt", &k, err);
-
-	if (r < 0)
-		return r;
-	kernel_interrupt(k);
-	ops_end_ok(s);
-	return 0;
+	return ask_of_one(s, rq, "interrupt", kernel_interrupt, err);
 }
 
 int context_delete(struct stream *s, const struct request *rq, struct cell_error *err)
 {
-	struct kernel *k;
-	int r = find(rq, "delete", &k, err);
-
-	if (r < 0)
-		return r;
-	kernel_clear(k, "its context was deleted");
-	kernel_free(k);
-	ops_end_ok(s);
-	return 0;
+	return ask_of_one(s, rq, "delete", remove_it, err);
 }

@@ -223,7 +223,7 @@ static void put_done(struct run *r, const struct run_end *end)
 	static const char *const states[] = {
 		[CELL_CODE_KEPT] = "kept", [CELL_CODE_LOST] = "lost", [CELL_CODE_ENDED] = "ended"};
 	auto_buf struct buf b = BUF_INIT(4000);
-	uint64_t ns = r->sent_ns ? kernel_now_ns() - r->sent_ns : 0;
+	uint64_t ns = r->sent_ns ? waker_now_ns() - r->sent_ns : 0;
 
 	(void)buf_addf(&b,
 		"{\"ok\":%s,\"state\":\"%s\",\"execution_count\":%llu,\"execution_time_ms\":%llu.%"
@@ -278,7 +278,7 @@ void run_finish(struct run *r, const struct run_end *end)
 		.timed_out = r->is_timed_out,
 		.cpu_ns = r->sent_ns && cpu_ns > r->cpu_ns ? cpu_ns - r->cpu_ns : 0,
 		.max_rss = end->max_rss,
-		.wall_ns = r->begun_ns ? kernel_now_ns() - r->begun_ns : 0,
+		.wall_ns = r->begun_ns ? waker_now_ns() - r->begun_ns : 0,
 	};
 	j->is_oom = end->is_oom;
 	j->has_exited = true;

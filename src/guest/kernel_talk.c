@@ -480,6 +480,13 @@ static bool take_outputs(struct kernel *k, bool is_all)
 	return true;
 }
 
+bool talk_is_dead(const struct kernel *k)
+{
+	char c;
+
+	return k->is_hung_up || recv(k->control.fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void talk_pump(struct kernel *k)
 {
 	if (k->control.fd < 0)

@@ -19,8 +19,9 @@ static void note(const char *text, size_t len)
 static void note_number(const char *before, long long n, const char *after)
 {
 	char text[40];
+	int len = snprintf(text, sizeof text, "%s%lld%s", before, n, after);
 
-	note(text, (size_t)snprintf(text, sizeof text, "%s%lld%s", before, n, after));
+	note(text, (size_t)len);
 }
 
 static int head(void *arg, int status, const struct http_field *fields, int64_t length)
