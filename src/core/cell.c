@@ -251,7 +251,7 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 		return r;
 	if (own.from) /* for the back end it is what it saved it as */
 		own.from = from.id;
-	c->is_warmed_late = own.image || own.from || deps_are_wanted(&own);
+	c->is_warmed_late = own.image || own.root || own.from || deps_are_wanted(&own);
 	r = deps_place_make(c, &own, &mounts, err);
 	if (r >= 0)
 		r = cell_place_create(c, &own, err);

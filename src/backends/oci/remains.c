@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cell/cell.h"
+
 #include "backends/oci/oci.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
