@@ -34,24 +34,25 @@ def engine():
         pytest.skip(str(why))
     with made:
         made.load_image()
+        made.groups = groups()  # of others
         yield made
 
 
 @pytest.fixture
 def cell(engine):
     """The command line beside containerd; nothing that a cell is made of may be left."""
-    before, c = groups(), Cell("containerd", engine.env)
+    c = Cell("containerd", engine.env)
     yield c
     cells = c.remove()
-    assert_nothing_is_left(engine, before)
+    assert_nothing_is_left(engine)
     assert not cells
 
 
-def assert_nothing_is_left(engine, before=frozenset()):
+def assert_nothing_is_left(engine):
     wait_for(lambda: not engine.containers(), "no container, task, snapshot or lease is left")
     wait_for(lambda: not engine.shims(), "no shim is left")
     assert not engine.mounts()
-    wait_for(lambda: groups() <= before, "no cgroup is left")
+    wait_for(lambda: groups() <= engine.groups, "no cgroup is left")
     bundles = engine.containerd.dir / "run" / "io.containerd.runtime.v2.task" / engine.space
     wait_for(lambda: not bundles.exists() or not list(bundles.iterdir()), "no bundle is left")
     ingests = engine.containerd.dir / "data" / "io.containerd.content.v1.content" / "ingest"

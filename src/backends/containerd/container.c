@@ -3,7 +3,9 @@
  * container.c: what a cell is to containerd: a snapshot of its image, a container that says how to run it, and a task that runs. All
  * three have the same name, which is in the cell's record before the first of them exists, and labels that say whose they are.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -26,6 +28,7 @@
 
 #define SCRATCH_BYTES	(UINT64_C(1) << 30) /* of each file system in memory, when nothing is said */
 #define MEMORY_MIN	(UINT64_C(6) << 20)
+#define SHIM_TRIES	60
 #define REMOVE_TRIES	100
 #define RUNC_SHIM	"io.containerd.runc.v2"
 #define SPEC_TYPE	"types.containerd.io/opencontainers/runtime-spec/1/Spec"
@@ -322,12 +325,15 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 {
 	auto_buf struct buf mounts = BUF_INIT(65536);
 	auto_free char *spec = NULL;
+	char here[32];
 	const struct ctd_label labels[] = {{CTD_LABEL_NAME, cell_name(p->c)},
-		{"cell.directory", cell_directory(p->c)}, {CTD_LABEL_STATE, d->state},
+		{CTD_LABEL_DIR, cell_directory(p->c)}, {CTD_LABEL_SIGHT, here},
+		{CTD_LABEL_STATE, d->state},
 		{"containerd.io/gc.root",
 			"cell"}, /* not to be collected before its container is there */
 		{0}};
 
+	ctd_sight(here);
 	int r = check(p, err);
 	if (r == 0)
 		r = check_sockets(p, err);
@@ -420,6 +426,47 @@ static int remove_task(struct ctd *d, const char *id, bool is_dead, struct cell_
 	return r;
 }
 
+/* The process that watches over the task of that id; 0: none that we see. */
+static pid_t find_shim(const char *id)
+{
+	auto_dir DIR *all = opendir("/proc");
+	pid_t found = 0;
+
+	for (struct dirent *e; all && !found && (e = readdir(all));) {
+		char path[300], line[4096];
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		(void)snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+		auto_fd int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+		ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+		if (n <= 0)
+			continue;
+		line[n] = '\0';
+		if (!strstr(line, "containerd-shim"))
+			continue;
+		for (const char *arg = line; arg < line + n; arg += strlen(arg) + 1)
+			if (!strcmp(arg, id))
+				found = pid;
+	}
+	return found;
+}
+
+/* Of a container that was being made when its maker died. Containerd may still be at it, and forgets about its shim when it
+ * finds that nobody waits: then no call reaches it any more. */
+static void remove_shim(struct ctd *d, const char *id)
+{
+	const struct timespec pause = {.tv_nsec = 50 * 1000000};
+	pid_t pid = find_shim(id);
+
+	for (int i = 0; pid > 0 && i < SHIM_TRIES; i++) {
+		(void)nanosleep(&pause, NULL);
+		(void)remove_task(d, id, true, NULL);
+		pid = find_shim(id);
+	}
+	if (pid > 0)
+		(void)kill(pid, SIGKILL);
+}
+
 /* The runtime removes them; one that was killed does not. */
 static void remove_groups(const char *id)
 {
@@ -445,6 +492,9 @@ static void remove_groups(const char *id)
 int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err)
 {
 	int r = remove_task(d, id, is_dead, err);
+
+	if (r == 0 && !is_dead)
+		remove_shim(d, id);
 
 	if (r == 0)
 		r = ctd_about(d, "containers.v1.Containers/Delete", id, NULL,

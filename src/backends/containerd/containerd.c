@@ -152,18 +152,17 @@ static int containerd_destroy(struct cell *c, struct cell_error *err)
 		r = cell_guest_stop(c, err);
 	if (r == 0)
 		r = ctd_container_remove(d, id, has_guest, err);
+	if (r == 0)
+		ctd_sweep_lost(d);
 	return r;
 }
 
 /* Who saved it and died has left it standing still. */
 static int containerd_open_guest(struct cell *c, struct cell_error *err)
 {
-	if (cell_note_int(c, CTD_NOTE_SAVING, 0)) {
-		int r = ctd_pause(c, false, err);
-		if (r < 0)
-			return r;
-	}
-	return cell_guest_connect(c, err);
+	int r = cell_note_int(c, CTD_NOTE_SAVING, 0) ? ctd_let_go_on(c, err) : 0;
+
+	return r < 0 ? r : cell_guest_connect(c, err);
 }
 
 static int make(struct ctd *d, struct ctd_plan *p, struct cell_error *err)

@@ -133,14 +133,22 @@ int ctd_about(struct ctd *d, const char *method, const char *id, struct buf *ret
 
 #define CTD_SNAPSHOTS	"localhost/cell-snapshot:" /* and its id: the image of a snapshot */
 #define CTD_LABEL_NAME	"cell.name"
+#define CTD_LABEL_DIR	"cell.directory"
+#define CTD_LABEL_SIGHT "cell.sight"   /* in which mount namespace that is */
 #define CTD_LABEL_STATE "cell.state"   /* which state directory has their record */
 #define CTD_LABEL_OWNER "cell.process" /* of a lease: its pid and when it began */
 
 #define CTD_NOTE_SAVING "saving" /* in the record while a snapshot is made */
 
 bool ctd_is_paused(struct ctd *d, const char *id);
+/* After a snapshot that came to no end. */
+int ctd_let_go_on(struct cell *c, struct cell_error *err);
 int ctd_pause(struct cell *c, bool is_on, struct cell_error *err);
 int ctd_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
 int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
 int ctd_forget(struct cell *c, const char *id, struct cell_error *err);
+/* Containers of state directories that are gone as a whole, with nobody who would ever prune them. */
+void ctd_sweep_lost(struct ctd *d);
+/* Which mount namespace we see: another's directories need not be in it. */
+void ctd_sight(char ret[32]);
 int ctd_sweep(const struct cell_sweep *s, struct cell_error *err);

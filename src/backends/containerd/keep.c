@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "cell/cell.h"
@@ -324,6 +325,26 @@ static int note_saving(struct cell *c, bool is_on, struct cell_error *err)
 	return r < 0 ? r : cell_note_save(c, err);
 }
 
+/* Who died may have asked for the pause a moment before: it is waited for. */
+int ctd_let_go_on(struct cell *c, struct cell_error *err)
+{
+	const struct timespec pause = {.tv_nsec = 20 * 1000000};
+	auto_ctd struct ctd *d = NULL;
+	const char *id;
+	int r = open_for(c, &d, &id, err);
+
+	for (int i = 0; r == 0 && i < 50; i++) {
+		if (ctd_is_paused(d, id)) {
+			r = set_paused(d, id, false, err);
+			break;
+		}
+		(void)nanosleep(&pause, NULL);
+	}
+	if (r == 0)
+		(void)note_saving(c, false, NULL);
+	return r;
+}
+
 /* It stands still meanwhile, so that its files are those of one moment. Who dies here has noted it: whoever opens the cell next lets it
  * go on. */
 int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
@@ -437,6 +458,53 @@ static void sweep_image(struct ctd *d, const struct pb_field *image, const struc
 	pb_find_str(image->data, image->size, 1, name, sizeof name);
 	if (!strncmp(name, CTD_SNAPSHOTS, n) && !s->is_saved(s, name + n))
 		(void)remove_image(d, name, NULL);
+}
+
+void ctd_sight(char ret[32])
+{
+	struct stat st = {0};
+
+	(void)stat("/proc/self/ns/mnt", &st);
+	(void)snprintf(ret, 32, "%ju", (uintmax_t)st.st_ino);
+}
+
+static void sweep_lost(struct ctd *d, const struct pb_field *info)
+{
+	struct pb_reader r = pb_read(info->data, info->size);
+	struct pb_field f;
+	char id[200] = "", key[64], directory[4096] = "", where[32] = "", here[32];
+	struct stat st;
+
+	while (pb_next(&r, &f)) {
+		if (f.number == 1)
+			pb_text(&f, id, sizeof id);
+		if (f.number != 6)
+			continue;
+		pb_find_str(f.data, f.size, 1, key, sizeof key);
+		if (!strcmp(key, CTD_LABEL_DIR))
+			pb_find_str(f.data, f.size, 2, directory, sizeof directory);
+		else if (!strcmp(key, CTD_LABEL_SIGHT))
+			pb_find_str(f.data, f.size, 2, where, sizeof where);
+	}
+	ctd_sight(here);
+	if (*id && *directory == '/' && !strcmp(where, here) && stat(directory, &st) < 0 &&
+		errno == ENOENT)
+		(void)ctd_container_remove(d, id, false, NULL);
+}
+
+void ctd_sweep_lost(struct ctd *d)
+{
+	auto_buf struct buf request = BUF_INIT(1024), answer = BUF_INIT(CTD_TEXT_MAX);
+	struct pb_field f;
+
+	if (pb_add_str(&request, 1, d->snapshotter) < 0 ||
+		pb_add_str(&request, 2, "labels.\"" CTD_LABEL_DIR "\"") < 0 ||
+		ctd_call(d, "snapshots.v1.Snapshots/List", &request, &answer,
+			"look for what is left", NULL) < 0)
+		return;
+	for (struct pb_reader r = pb_read(answer.data, answer.len); pb_next(&r, &f);)
+		if (f.number == 1)
+			sweep_lost(d, &f);
 }
 
 /* Of a pull or a snapshot whose process is dead: it would end by itself, but not at once. */
