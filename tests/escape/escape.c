@@ -335,6 +335,11 @@ static void inside(const char *mode, const char *workspace, size_t i)
 		e == 0 && (r.exit.exit_code == REFUSED || r.exit.exit_code == CANNOT ||
 				  r.exit.signal == SIGSYS || (r.exit.exit_code == 128 + SIGSYS) ||
 				  (is_memory && r.exit.oom));
+	/* to the host a kernel of its own is one process, which the limit ends whole */
+	if (is_memory && e < 0 && err.code == CELL_EGONE &&
+		cell_backend_probe(backend(), &info, NULL) == 0 &&
+		info.caps & CELL_CAP_BIT(CELL_CAP_OWN_KERNEL))
+		is_held = true;
 	escape_result(is_held, mode, title, NULL, "exit %d, signal %d, oom %d: %s%s %s",
 		r.exit.exit_code, r.exit.signal, r.exit.oom, r.out ? r.out : "", r.err ? r.err : "",
 		e < 0 ? err.msg : "");

@@ -92,11 +92,15 @@ static int ask_gvisor(struct cell *c, const char *program, const char *id, bool 
 		.stderr_fd = -1,
 		.pass_fd = -1,
 		.has_cgroups = geteuid() == 0};
+	struct cell_error why = {0};
 	char said[200];
-	int r = oci_runtime_call(&call, said, sizeof said, err);
+	int r = oci_runtime_call(&call, said, sizeof said, &why);
 
-	/* it is so already */
-	return r < 0 && strstr(said, is_on ? "cannot pause" : "cannot resume") ? 0 : r;
+	if (r == 0 || strstr(said, is_on ? "cannot pause" : "cannot resume"))
+		return 0; /* it is so already */
+	if (err)
+		*err = why;
+	return r;
 }
 
 int oci_pause(struct cell *c, bool is_on, struct cell_error *err)

@@ -68,7 +68,8 @@ static void lack_gvisor(struct cell_probe *p)
 	cell_probe_lack(p, CELL_CAP_PTY,
 		"gVisor's terminals know no control characters: no interrupt, no end of input",
 		OCI_RUNSC_FIX);
-	cell_probe_lack(p, CELL_CAP_KILL_TREE, OCI_RUNSC_TREE, OCI_RUNSC_FIX);
+	cell_probe_lack(p, CELL_CAP_KILL_TREE, OCI_RUNSC_TREE,
+		"use runc or crun (CELL_OCI_RUNTIME), or leave timeout out");
 }
 
 static void oci_probe(struct cell_probe *p)
