@@ -27,7 +27,9 @@
 #include "core/store_spare.h"
 #include "core/within.h"
 
-#define REAP_AT_OPEN 64 /* cells looked at by an open; list and prune look at all */
+#define REAP_AT_OPEN  64 /* cells looked at by an open; list and prune look at all */
+#define DYING_MS      2000
+#define DYING_LOOK_MS 5
 
 const char *cell_version(void)
 {
@@ -294,6 +296,17 @@ static int fail_gone(struct cell_store *s, const char *name, const char *why,
 		name);
 }
 
+/* A guest that was killed listens no more, but is there until what else was in its place has ended, too. */
+static bool is_dying(struct cell *c)
+{
+	for (int i = 0; i < DYING_MS / DYING_LOOK_MS; i++) {
+		if (!cell_place_is_alive(c))
+			return true;
+		(void)poll(NULL, 0, DYING_LOOK_MS);
+	}
+	return false;
+}
+
 int cell_reopen(const char *name, struct cell **ret, struct cell_error *err)
 {
 	auto_store struct cell_store store = CELL_STORE_INIT;
@@ -344,6 +357,8 @@ int cell_reopen(const char *name, struct cell **ret, struct cell_error *err)
 		return cell_error_hint(err, r, "let it go on: cell resume %s", name);
 	}
 	r = cell_place_connect(c, err);
+	if ((r == -ECONNREFUSED || r == -ENOENT) && is_dying(c))
+		return fail_gone(&store, name, "its guest has died", err);
 	if (r < 0)
 		return cell_error_prefix(err, r, "open cell '%s'", name);
 	*ret = steal_ptr(c);
