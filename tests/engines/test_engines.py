@@ -187,3 +187,25 @@ def test_the_engine_killed_and_back_leaves_nothing(cell, engine):
     assert "survivor" not in cell.ok("ls")
     wait_for(lambda: not engine.containers(), "nothing is left")
     assert cell.run("--", "echo", "again").out == "again\n"
+
+
+def test_what_an_engine_said_of_itself_is_known_to_the_next_process_for_a_minute(cell):
+    if cell.backend == "containerd":
+        pytest.skip("it is asked nothing of the kind")
+    for _ in range(2):  # where there is no state directory yet, asking makes none
+        assert cell.run("--memory", "64m", "--", "true").code == 0
+    (kept,) = (cell.dir / "state").glob("engine-*")
+    said = json.loads(kept.read_text())
+    said["info"]["MemoryLimit"] = False
+    kept.write_text(json.dumps(said))
+    assert "memory" in cell.fails("--memory", "64m", "--", "true")
+    said["socket"] = "another"
+    kept.write_text(json.dumps(said))
+    assert cell.run("--memory", "64m", "--", "true").code == 0, "what another socket said"
+    said = json.loads(kept.read_text())
+    said["info"]["MemoryLimit"] = False
+    kept.write_text(json.dumps(said))
+    os.utime(kept, (time.time() - 120, time.time() - 120))
+    assert cell.run("--memory", "64m", "--", "true").code == 0, "what was said long ago"
+    kept.write_text("{no JSON")
+    assert cell.run("--memory", "64m", "--", "true").code == 0, "what nobody said"

@@ -103,6 +103,12 @@ int engine_escape(struct buf *b, const char *text);
 
 int engine_look(struct engine *e, struct cell_error *err);
 
+/* ---- info_kept.c ---- */
+
+/* The caller's; NULL when nothing is kept, or it is old. */
+json_t *engine_info_load(const struct engine *e);
+void engine_info_save(const struct engine *e, json_t *info);
+
 /* ---- image.c, auth.c ---- */
 
 /* The image that a spec names, pulled as its policy says. *ret: what the engine knows of it. */
