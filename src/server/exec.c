@@ -485,8 +485,8 @@ int exec_start(struct session *s, struct seat *seat, const struct exec_order *or
 	if (r >= 0 && (!e || !meta))
 		r = cell_fail_errno(err, ENOMEM, "start a command");
 	if (r >= 0)
-		r = spool_create(dir, order->id, meta, strlen(meta), s->srv->set.spool_bytes,
-			&e->spool, err);
+		r = spool_create(s->srv->spares, dir, order->id, meta, strlen(meta),
+			s->srv->set.spool_bytes, &e->spool, err);
 	if (r < 0) {
 		exec_unref(e);
 		return r;

@@ -31,6 +31,7 @@
 #include "server/server.h"
 #include "server/session.h"
 #include "server/settings.h"
+#include "server/spool_spare.h"
 #include "server/token.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:7070"
@@ -557,8 +558,10 @@ static int start(struct running *run, const struct serve_options *o, struct cell
 		r = net_signal_new(srv->loop, signals[i], on_signal, run, &run->signals[i], err);
 	if (r == 0)
 		r = session_recover(srv, err);
-	if (r == 0)
+	if (r == 0) {
 		fill_shelf(srv);
+		srv->spares = spool_spares_new(srv->spool_fd, srv->files);
+	}
 	if (r == 0)
 		r = start_listening(run, o, err);
 	if (r == 0)
@@ -591,6 +594,7 @@ static void finish(struct running *run)
 	net_pool_free(srv->transfers);
 	net_pool_free(srv->watches);
 	net_loop_free(srv->loop);
+	spool_spares_free(srv->spares);
 	net_tls_free(run->tls);
 	if (srv->ledger.usage)
 		(void)usage_flush(srv->ledger.usage, NULL);

@@ -63,6 +63,7 @@ struct server {
 	struct server_settings set;
 	struct place place;
 	int spool_fd;
+	struct spool_spares *spares;
 	struct db *db;
 	struct ledger ledger;
 	struct redact *redact;

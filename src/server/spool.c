@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "server/spool_spare.h"
 
 #define MAGIC	    UINT64_C(0x316c6f6f70736c63) /* "clspool1" */
 #define RECORD_MARK 0xce11u
@@ -107,8 +108,8 @@ static void note_place(struct spool *s)
 	memcpy(m->next, s->next, sizeof m->next);
 }
 
-int spool_create(int dir_fd, const char *name, const void *meta, size_t meta_len,
-	uint64_t max_bytes, struct spool **ret, struct cell_error *err)
+int spool_create(struct spool_spares *spares, int dir_fd, const char *name, const void *meta,
+	size_t meta_len, uint64_t max_bytes, struct spool **ret, struct cell_error *err)
 {
 	auto_spool struct spool *s = spool_new(max_bytes);
 
@@ -117,7 +118,10 @@ int spool_create(int dir_fd, const char *name, const void *meta, size_t meta_len
 	if (meta_len > SPOOL_MAX_META)
 		return cell_fail(err, CELL_EINVAL, 0, "spool '%s': the description has %zu bytes",
 			name, meta_len);
-	s->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	s->fd = spool_spare_take(spares, dir_fd, name);
+	if (s->fd < 0)
+		s->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			0600);
 	if (s->fd < 0)
 		return cell_fail_errno(err, errno, "make the spool '%s'", name);
 	s->head = (struct head){.magic = MAGIC,

@@ -19,6 +19,7 @@
 #define SPOOL_MIN_MAX  (4u * SPOOL_MAX_DATA)
 
 struct spool;
+struct spool_spares;
 
 enum spool_kind {
 	SPOOL_NONE = 0, /* nothing more yet */
@@ -37,10 +38,10 @@ struct spool_event {
 	bool is_begin; /* something of the writer's begins with the first byte: see spool_append_begin() */
 };
 
-/* Make the file `name` in dir_fd; CELL_EEXISTS when it is there. meta says what it is of. max_bytes bounds
- * its size on disk (at least SPOOL_MIN_MAX). */
-int spool_create(int dir_fd, const char *name, const void *meta, size_t meta_len,
-	uint64_t max_bytes, struct spool **ret, struct cell_error *err);
+/* Make the file `name` in dir_fd, of a spare one where there is one (spares may be NULL); CELL_EEXISTS when it is there. meta says
+ * what it is of. max_bytes bounds its size on disk (at least SPOOL_MIN_MAX). */
+int spool_create(struct spool_spares *spares, int dir_fd, const char *name, const void *meta,
+	size_t meta_len, uint64_t max_bytes, struct spool **ret, struct cell_error *err);
 /* Open one made earlier, perhaps by a writer that was killed: a torn last record is cut off.
  * CELL_ENOTFOUND; -EBADMSG when it is no spool. */
 int spool_open(int dir_fd, const char *name, uint64_t max_bytes, struct spool **ret,

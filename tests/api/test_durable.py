@@ -169,3 +169,34 @@ def test_a_process_that_still_holds_the_lock_of_a_killed_server_is_waited_for(se
         server.start()
         thread.join()
     assert server.client().get("/v1/sessions").status == 200
+
+
+def test_files_made_ahead_for_output_are_few_used_and_left_by_nobody(server):
+    spool = server.state / "server" / "spool"
+
+    def spares():
+        return [p.name for p in spool.glob(".spare-*")]
+
+    s = server.client().session()
+    for i in range(30):  # more than are ever ahead, faster than they are made
+        assert s.run(f"echo {i}")["stdout"] == f"{i}\n"
+    end = time.monotonic() + 20
+    while not spares() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert 0 < len(spares()) <= 16
+    before = set(spares())
+    server.restart(is_killed=True)
+    s.client.connection = None
+    assert s.run("echo after")["stdout"] == "after\n"
+    end = time.monotonic() + 20
+    while len(spares()) > 16 and time.monotonic() < end:
+        time.sleep(0.02)
+    assert len(spares()) <= 16, (before, spares())
+    server.restart(is_killed=False)
+    s.client.connection = None
+    for p in spool.glob(".spare-*"):
+        assert p.stat().st_size == 0
+    server.stop()
+    assert not spares()
+    server.start()
+    s.client.connection = None

@@ -23,7 +23,7 @@ static struct spool *make(int dir, const char *name, uint64_t max)
 {
 	struct spool *s = NULL;
 
-	ASSERT_EQ(spool_create(dir, name, "{\"a\":1}", 7, max, &s, &E), 0);
+	ASSERT_EQ(spool_create(NULL, dir, name, "{\"a\":1}", 7, max, &s, &E), 0);
 	return s;
 }
 
@@ -88,7 +88,7 @@ TEST(a_second_writer_is_refused)
 	int dir = place();
 	struct spool *s = make(dir, "x", MAX), *t = NULL;
 
-	ASSERT(spool_create(dir, "x", "", 0, MAX, &t, &E) < 0);
+	ASSERT(spool_create(NULL, dir, "x", "", 0, MAX, &t, &E) < 0);
 	ASSERT_EQ(E.code, CELL_EEXISTS);
 	ASSERT(spool_open(dir, "y", MAX, &t, &E) < 0);
 	ASSERT_EQ(E.code, CELL_ENOTFOUND);
