@@ -211,7 +211,8 @@ class Engine:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def end_helpers(self):
-        """What it started and may have outlived it names our directory in its command line."""
+        """What it started and may have outlived it names our directory in its command line, or in its environment, as the
+        process that holds a rootless Podman's namespaces."""
         for _ in range(200):
             left = pids_naming(str(self.dir))
             if not left:
@@ -235,7 +236,7 @@ def pids_naming(text):
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                if text.encode() in (entry / "cmdline").read_bytes():
+                if any(text.encode() in (entry / name).read_bytes() for name in ("cmdline", "environ")):
                     found.append(int(entry.name))
             except OSError:
                 pass
