@@ -196,7 +196,10 @@ class World:
             owner = rows.get(p.name.split(".")[0])
             if not owner or owner[0] in ("lost", "failed"):
                 found.append(f"cell {p.name} of {owner}")
-        found += [f"spool {p.name}" for p in (self.server.state / "server" / "spool").glob("*") if p.name not in rows]
+        spools = [p for p in (self.server.state / "server" / "spool").glob("*") if p.name not in rows]
+        ahead = [p for p in spools if p.name.startswith(".spare-")]
+        found += [f"spool {p.name}" for p in spools if p not in ahead]
+        found += [f"{len(ahead)} files made ahead"] if len(ahead) > 16 else []
         ours, all_of_them = self.family(), processes()
         for pid in self.guests - ours.keys():
             if is_parked(cell_of(all_of_them.get(pid, (0, ""))[1])):
