@@ -83,6 +83,7 @@ class World:
         net("ip", "link", "set", "up0", "up")
         host("ip", "addr", "add", f"{OWN}/24", "dev", "uplink")
         host("ip", "-6", "addr", "add", f"{OWN6}/64", "dev", "uplink", "nodad")
+        host("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")  # a new namespace may have what the machine's own has
         host("ip", "link", "set", "uplink", "up")
         host("ip", "route", "add", "default", "via", "198.51.100.1")
         host("ip", "-6", "route", "add", "default", "via", "2001:db8:1::1")
