@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks of the engines, by name, by default and none, with somebody to talk to on the other side; and GPUs, which there are none of."""
 
+import ctypes
 import json
 import os
 import socket
@@ -9,9 +10,35 @@ import threading
 
 import pytest
 from conftest import Cell, wait_for
-from engines import Docker, Missing
+from engines import KINDS, Docker, Missing
 
-by_each = pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True)
+CLONE_NEWNET = 0x40000000
+by_each = pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def apart():
+    """A network of our own: engines turn on forwarding and leave rules behind, and the machine's is nobody's to change."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net", "rb") as before:
+        assert libc.unshare(CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            yield
+        finally:
+            assert libc.setns(before.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+
+
+@pytest.fixture(scope="module")
+def engine(request, apart):
+    """Engines in it, instead of those of the whole run."""
+    try:
+        made = KINDS[request.param]()
+    except Missing as why:
+        pytest.skip(str(why))
+    with made:
+        made.load_image()
+        yield made
 
 
 class Greeter:
