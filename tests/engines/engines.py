@@ -162,7 +162,8 @@ class Engine:
     def containers(self):
         status, text = self.ask("GET", "/v1.41/containers/json?all=1")
         assert status == 200, text
-        return [c["Names"][0].lstrip("/") for c in json.loads(text)]
+        # one that is being removed has no name any more
+        return [(c["Names"] or [c["Id"]])[0].lstrip("/") for c in json.loads(text)]
 
     def snapshot_images(self):
         status, text = self.ask("GET", "/v1.41/images/json")
