@@ -14,6 +14,7 @@
 #include "guest/guest.h"
 #include "guest/keeper.h"
 #include "guest/kernel.h"
+#include "guest/user.h"
 #include "wire/lease.h"
 
 /* One message, one fd. -1: whoever parked us has no use for us any more. */
@@ -92,7 +93,9 @@ static void await(int wait_fd)
 int guest_await_lease(int wait_fd, char *argv0)
 {
 	int keeper = keeper_park(guest.report_fd);
+	struct user self;
 
+	(void)user_resolve(NULL, &self, NULL); /* so that the first command finds it known */
 	await(wait_fd);
 	be_called(argv0, got.title);
 	add_limit(RLIMIT_NOFILE, got.files);

@@ -85,9 +85,15 @@ static bool is_same(const struct stamp *a, const struct stamp *b)
 	       a->st.st_ctim.tv_nsec == b->st.st_ctim.tv_nsec;
 }
 
-/* Nearly every command is for it, and reading both files takes a dozen system calls: they are read again when they have
- * changed. What was changed just now
- * is not yet known for good: two writes fit in one tick of the clock. */
+/* What was changed just now is not yet known for good: two writes fit in one tick of the clock. */
+static bool is_settled(const char *path, const struct stamp *s)
+{
+	return s->st.st_ctim.tv_sec < time(NULL) - 2 ||
+	       (access(path, W_OK) < 0 && errno == EROFS);
+}
+
+/* Nearly every command is for it, and reading both files takes a dozen system calls: they are read again when
+ * they have changed. */
 static void resolve_self(struct user *ret)
 {
 	static struct user known;
@@ -105,9 +111,8 @@ static void resolve_self(struct user *ret)
 		take(ret, pw);
 	else
 		(void)snprintf(ret->name, sizeof ret->name, "%u", ret->uid);
-	time_t settled = time(NULL) - 2;
 	known = *ret;
-	known.is_self = p.st.st_ctim.tv_sec < settled && g.st.st_ctim.tv_sec < settled;
+	known.is_self = is_settled("/etc/passwd", &p) && is_settled("/etc/group", &g);
 	passwd = p;
 	group = g;
 }
