@@ -35,6 +35,7 @@ enum source {
 #define PATIENCE_MS	1000
 #define CALM_MS		10000 /* without a request: keep less parked */
 #define FAVOUR_MS	3
+#define HURRY_MS	3 /* between the end of one cell and the request for the next */
 #define GONE_MOUNTS_MAX 16
 #define MANY_CELLS	256
 
@@ -63,6 +64,8 @@ static size_t n_gone_mounts;
 static const struct cell
 	*favoured; /* the last that was leased, until it ends or has lived for a moment */
 static uint64_t favoured_ms;
+static uint64_t busy_ms; /* when something was last asked for, or a cell ended */
+static bool is_hurried;	 /* what was asked for last came right after that */
 static bool has_no_spare; /* could not be made: not again before something has happened */
 static int epoll_fd = -1;
 
@@ -242,6 +245,7 @@ static void bury(struct cell *c)
 	else
 		slot_recycle(c->slot);
 	c->slot = NULL;
+	busy_ms = now_ms();
 	free_cell(c);
 }
 
@@ -350,6 +354,8 @@ static bool lease(const struct launcher_request *rq, int control_fd)
 	c->is_leased = true;
 	favoured = c;
 	favoured_ms = now_ms();
+	is_hurried = favoured_ms - busy_ms < HURRY_MS;
+	busy_ms = favoured_ms;
 	c->is_kept = rq->head.flags & LAUNCHER_KEEP;
 	c->control_fd = control_fd;
 	drop(&c->born.lease_fd);
@@ -621,17 +627,18 @@ enum chore {
 	TRIM_SLOTS
 };
 
-/* What is to be done while nobody waits. Whoever asks for one cell after the other gets one made ahead, and
- * needs us again when it has ended: until then only the next one is made, beside it, and nothing here that
- * takes long. */
+/* What is to be done while nobody waits. Whoever asks for one cell right after the other needs us again when
+ * that has ended: until then only the next one is made, beside it, and nothing that takes long. Who asks now
+ * and then has the processors to himself for a moment. */
 static enum chore next_chore(void)
 {
 	bool is_spare = spare_is_ready();
 	bool is_making = n_parked && !parked[n_parked - 1]->is_ready;
+	bool is_favouring = favoured && now_ms() - favoured_ms < FAVOUR_MS;
 
-	if (is_spare && n_parked < park_wanted())
+	if (is_spare && n_parked < park_wanted() && (is_hurried || !is_favouring))
 		return MAKE_PARKED;
-	if (is_making || (favoured && now_ms() - favoured_ms < FAVOUR_MS))
+	if (is_making || is_favouring)
 		return NO_CHORE;
 	if (!is_spare && !has_no_spare)
 		return MAKE_SPARE;
