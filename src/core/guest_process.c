@@ -315,6 +315,12 @@ static void end_leftovers(const struct cell *c)
 		(void)nanosleep(&pause, NULL);
 }
 
+bool cell_guest_kill(const struct cell *c, int timeout_ms)
+{
+	return c->guest.pidfd >= 0 && cell_process_kill(c->guest.pidfd) == 0 &&
+	       cell_process_wait(c->guest.pidfd, timeout_ms);
+}
+
 int cell_guest_stop(struct cell *c, struct cell_error *err)
 {
 	/* an ephemeral guest of another process does not end before that process lets go of it */

@@ -37,6 +37,9 @@ int cell_guest_start(struct cell *c, const struct guest_options *o, struct cell_
 /* A stream to it: the socketpair's end the first time, else a new connection. */
 int cell_guest_connect(struct cell *c, struct cell_error *err);
 bool cell_guest_is_alive(const struct cell *c);
+/* Kill it, and wait for a moment; false: it is not known to have ended (cell_guest_stop says more). For guests
+ * that take all their processes with them. */
+bool cell_guest_kill(const struct cell *c, int timeout_ms);
 /* Ask it to end everything, then kill it and whatever it left; waits until it is gone. */
 int cell_guest_stop(struct cell *c, struct cell_error *err);
 

@@ -25,11 +25,13 @@
 
 #define CREATE_TIMEOUT_MS 30000
 #define END_TIMEOUT_MS	  30000
+#define KILL_TIMEOUT_MS	  1000
 #define MOUNTS_MAX	  LAUNCHER_MAX_MOUNTS
 #define DEFAULT_DISK	  (UINT64_C(1) << 30) /* as in memory */
 
 struct jail_state {
 	bool is_open;
+	bool ends_with_guest; /* nothing else is to be undone before it is said to be gone */
 	int control_fd;
 };
 
@@ -351,6 +353,13 @@ static void note_unenforced(struct plan *p, uint32_t enforced)
 			cell_degrade(p->c, limits[i].cap);
 }
 
+/* Its first process takes every other one with it. Networks and what was set aside are undone by the launcher
+ * after that; and a throttled group has to be let go first, or it would be a while dying. */
+static bool ends_with_guest(const struct launcher_head *h)
+{
+	return !(h->flags & (LAUNCHER_NET_OPEN | LAUNCHER_DEDICATED)) && !h->n_cpus && !h->reserve_bytes && !h->cpu_millis;
+}
+
 /* guest_options.start: by the launcher. */
 static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
 	struct cell_error *err)
@@ -387,6 +396,7 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 	*ret_pid = reply.pid;
 	s->control_fd = steal_fd(control);
 	s->is_open = true;
+	s->ends_with_guest = ends_with_guest(&p->rq.head);
 	return cell_note_set_int(p->c, "jail_slot", reply.slot, err);
 }
 
@@ -496,6 +506,10 @@ static int jail_destroy(struct cell *c, struct cell_error *err)
 		if (cell_is_ephemeral(c)) {
 			struct cell_error why = {0};
 
+			if (s->ends_with_guest && cell_guest_kill(c, KILL_TIMEOUT_MS)) {
+				close_control(s); /* the launcher finds the same, and buries it */
+				return cell_guest_stop(c, err);
+			}
 			if (send(s->control_fd, (char[]){LAUNCHER_END}, 1, MSG_NOSIGNAL) == 1)
 				r = await_done(s->control_fd, &why);
 			close_control(s);
