@@ -88,8 +88,7 @@ static bool is_same(const struct stamp *a, const struct stamp *b)
 /* What was changed just now is not yet known for good: two writes fit in one tick of the clock. */
 static bool is_settled(const char *path, const struct stamp *s)
 {
-	return s->st.st_ctim.tv_sec < time(NULL) - 2 ||
-	       (access(path, W_OK) < 0 && errno == EROFS);
+	return s->st.st_ctim.tv_sec < time(NULL) - 2 || (access(path, W_OK) < 0 && errno == EROFS);
 }
 
 /* Nearly every command is for it, and reading both files takes a dozen system calls: they are read again when

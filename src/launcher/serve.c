@@ -64,8 +64,8 @@ static size_t n_gone_mounts;
 static const struct cell
 	*favoured; /* the last that was leased, until it ends or has lived for a moment */
 static uint64_t favoured_ms;
-static uint64_t busy_ms; /* when something was last asked for, or a cell ended */
-static bool is_hurried;	 /* what was asked for last came right after that */
+static uint64_t busy_ms;  /* when something was last asked for, or a cell ended */
+static bool is_hurried;	  /* what was asked for last came right after that */
 static bool has_no_spare; /* could not be made: not again before something has happened */
 static int epoll_fd = -1;
 

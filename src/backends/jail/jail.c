@@ -357,7 +357,8 @@ static void note_unenforced(struct plan *p, uint32_t enforced)
  * after that; and a throttled group has to be let go first, or it would be a while dying. */
 static bool ends_with_guest(const struct launcher_head *h)
 {
-	return !(h->flags & (LAUNCHER_NET_OPEN | LAUNCHER_DEDICATED)) && !h->n_cpus && !h->reserve_bytes && !h->cpu_millis;
+	return !(h->flags & (LAUNCHER_NET_OPEN | LAUNCHER_DEDICATED)) && !h->n_cpus &&
+	       !h->reserve_bytes && !h->cpu_millis;
 }
 
 /* guest_options.start: by the launcher. */
