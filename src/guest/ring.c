@@ -10,6 +10,19 @@
 
 #define STEP (1024u * 1024) /* the disk is asked for this much at a time */
 
+/* One small map of those that were used a little: making and unmaking one costs more than most commands have to say.
+ * What is still in it nobody can see: nothing beyond `head` is ever shown. */
+#define SPARE_USED (64u * 1024) /* at most: more would stay in memory for nothing */
+static uint8_t *spare;
+
+static bool keep_spare(const struct ring *r)
+{
+	if (spare || r->fd >= 0 || r->size != RING_SMALL || r->head > SPARE_USED)
+		return false;
+	spare = r->map;
+	return true;
+}
+
 void ring_init(struct ring *r, size_t size)
 {
 	*r = (struct ring){.size = size, .fd = -1};
@@ -17,7 +30,7 @@ void ring_init(struct ring *r, size_t size)
 
 void ring_done(struct ring *r)
 {
-	if (r->map)
+	if (r->map && !keep_spare(r))
 		munmap(r->map, r->size);
 	if (r->fd >= 0)
 		close(r->fd);
@@ -86,10 +99,17 @@ static int allocate(struct ring *r, int spool_fd)
 	r->fd = -1;
 	if (r->size == 0 || r->size > RING_SMALL)
 		r->size = RING_SMALL;
-	void *p = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	r->map = p;
+	if (spare && r->size == RING_SMALL) {
+		r->map = spare;
+		spare = NULL;
+	} else {
+		void *p = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+
+		if (p == MAP_FAILED)
+			return -ENOMEM;
+		r->map = p;
+	}
 	r->allocated = r->size;
 	return 0;
 }
