@@ -293,12 +293,15 @@ void order_describe(struct job *j, const struct order *o)
 		at += n > 0 ? (size_t)n : 0;
 	}
 	if (o->id && *o->id) {
-		(void)snprintf(j->id, sizeof j->id, "%s", o->id);
+		job_name(j, o->id);
 	} else {
-		do {
-			static unsigned counter;
-			(void)snprintf(j->id, sizeof j->id, "e%u", ++counter);
-		} while (job_find(j->id) != j);
+		static unsigned counter;
+		char id[16];
+
+		do
+			(void)snprintf(id, sizeof id, "e%u", ++counter);
+		while (job_find(id));
+		job_name(j, id);
 	}
 	(void)snprintf(j->label, sizeof j->label, "%s", o->label ? o->label : "");
 	struct timespec t;

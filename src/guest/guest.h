@@ -132,7 +132,7 @@ struct job_exit {
 };
 
 struct job {
-	struct job *next;
+	struct job *next, *prev, *next_in_chain; /* jobs.c */
 	char id[CELL_EXEC_ID_MAX];
 	char command[200];
 	char label[CELL_EXEC_LABEL_MAX]; /* what the client calls it, besides its id */
@@ -168,6 +168,12 @@ struct job {
 
 /* A new, empty job in the table; NULL with err when there are too many. */
 struct job *job_new(struct cell_error *err);
+void job_name(struct job *j, const char *id); /* once, and with an id that is free */
+void job_be_host(struct job *j);
+void job_tell(struct job *j); /* a holding reader was given its end */
+/* For job.c alone. */
+void jobs_note_gone(struct job *j);
+void jobs_remove(struct job *j);
 struct job *job_find(const char *id);
 struct job *job_by_minder(pid_t pid);
 struct job *job_by_number(uint32_t number);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c: the table of what runs, and its channels: pipes into rings, queues into pipes. */
+/* job.c: the channels of what runs: pipes into rings, queues into pipes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,119 +19,11 @@
 #define BIG_PIPE     (512 * 1024)
 #define STRAIGHT_MIN 16384u
 
-static struct job *jobs; /* oldest first */
-static uint32_t last_number;
-
-struct job *job_first(void)
-{
-	return jobs;
-}
-
-struct job *job_find(const char *id)
-{
-	for (struct job *j = jobs; j; j = j->next) {
-		if (!j->is_worker && !j->is_host && strcmp(j->id, id) == 0)
-			return j;
-	}
-	return NULL;
-}
-
-struct job *job_by_minder(pid_t pid)
-{
-	for (struct job *j = jobs; j; j = j->next) {
-		if (j->minder == pid)
-			return j;
-	}
-	return NULL;
-}
-
-struct job *job_by_number(uint32_t number)
-{
-	for (struct job *j = jobs; j; j = j->next) {
-		if (j->number == number)
-			return j;
-	}
-	return NULL;
-}
-
-size_t job_running(void)
-{
-	size_t n = 0;
-
-	for (struct job *j = jobs; j; j = j->next)
-		n += !j->is_gone;
-	return n;
-}
-
-size_t job_hosts(void)
-{
-	size_t n = 0;
-
-	for (struct job *j = jobs; j; j = j->next)
-		n += j->is_host && !j->is_gone;
-	return n;
-}
-
 uint64_t job_oldest(const struct job *j, int i)
 {
 	uint64_t oldest = ring_oldest(&j->out[i].ring);
 
 	return j->is_run && i == 0 && j->first_event > oldest ? j->first_event : oldest;
-}
-
-/* Forget the oldest finished ones beyond what is remembered. */
-static void evict(void)
-{
-	size_t finished = 0;
-
-	for (struct job *j = jobs; j; j = j->next)
-		finished += j->is_gone;
-	for (struct job *j = jobs, *next; j && finished > GUEST_MAX_FINISHED; j = next) {
-		next = j->next;
-		if (j->is_gone && !j->streams && !(j->is_durable && !j->is_told)) {
-			job_free(j);
-			finished--;
-		}
-	}
-}
-
-/* Durable ones that ended while nobody was there: they wait, so they count. */
-static size_t untold(void)
-{
-	size_t n = 0;
-
-	for (struct job *j = jobs; j; j = j->next)
-		n += j->is_gone && j->is_durable && !j->is_told;
-	return n;
-}
-
-struct job *job_new(struct cell_error *err)
-{
-	evict();
-	if (job_running() + untold() >= GUEST_MAX_JOBS) {
-		(void)cell_fail(err, CELL_ELIMIT, EAGAIN,
-			"start: %d commands and file operations run", GUEST_MAX_JOBS);
-		(void)cell_error_hint(err, 0, "wait for some to end, or use another cell");
-		return NULL;
-	}
-	struct job *j = calloc(1, sizeof *j);
-	if (!j) {
-		(void)cell_fail(err, CELL_ENOSPACE, ENOMEM, "start");
-		return NULL;
-	}
-	j->number = ++last_number;
-	j->in.fd = j->status_fd = -1;
-	j->in_queue.max = WIRE_STDIN_WINDOW;
-	for (int i = 0; i < 2; i++) {
-		j->out[i].src.fd = -1;
-		j->out[i].job = j;
-		ring_init(&j->out[i].ring, RING_SMALL);
-	}
-	struct job **at = &jobs;
-	while (*at)
-		at = &(*at)->next;
-	*at = j;
-	return j;
 }
 
 static void close_source(struct source *s)
@@ -145,12 +37,7 @@ static void close_source(struct source *s)
 
 void job_free(struct job *j)
 {
-	struct job **at = &jobs;
-
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (*at)
-		*at = j->next;
+	jobs_remove(j);
 	for (int i = 0; i < 2; i++) {
 		close_source(&j->out[i].src);
 		ring_done(&j->out[i].ring);
@@ -525,7 +412,7 @@ void job_exited(struct job *j)
 
 void job_gone(struct job *j)
 {
-	j->is_gone = true;
+	jobs_note_gone(j);
 	close_input(j);
 	read_rest(j);
 	if (j->is_host)
@@ -580,7 +467,7 @@ int job_end_fields(struct job *j, struct buf *b)
 
 void job_kill_all(void)
 {
-	for (struct job *j = jobs; j; j = j->next) {
+	for (struct job *j = job_first(); j; j = j->next) {
 		if (j->is_gone || j->minder <= 0)
 			continue;
 		if (j->is_worker)

@@ -98,7 +98,7 @@ static int launch(struct kernel *k, const char *const *argv, struct ends *e, str
 
 	if (!j)
 		return -EAGAIN;
-	j->is_host = true;
+	job_be_host(j);
 	(void)snprintf(j->command, sizeof j->command, "%s", argv[0]);
 	const struct launch l = {
 		.number = j->number,

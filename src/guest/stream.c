@@ -87,7 +87,8 @@ static void say_end(struct stream *s)
 		auto_buf struct buf b = BUF_INIT(WIRE_MAX_REPLY);
 
 		(void)job_end_fields(j, &b);
-		j->is_told |= s->is_holding && job_is_settled(j);
+		if (s->is_holding && job_is_settled(j))
+			job_tell(j);
 		stream_end(s, &b);
 	}
 }
