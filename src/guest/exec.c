@@ -64,6 +64,7 @@ void order_done(struct order *o)
 	free(o->id);
 	free(o->cwd);
 	free(o->label);
+	free(o->user_name);
 	if (o->cwd_fd >= 0)
 		close(o->cwd_fd);
 }
@@ -247,7 +248,6 @@ int order_read(const struct request *rq, const char *what, struct order *o, stru
 	o->keep = (o->keep + 4095) & ~UINT64_C(4095); /* mappings are made of pages */
 	o->rows = (uint16_t)wire_find_u64(p, n, WIRE_T_ROWS, 24);
 	o->cols = (uint16_t)wire_find_u64(p, n, WIRE_T_COLS, 80);
-	auto_free char *user = NULL;
 	r = order_read_optional(rq, WIRE_T_CWD, "working directory", 4096, &o->cwd, err);
 	if (r == 0)
 		r = order_read_optional(rq, WIRE_T_ID, "id", CELL_EXEC_ID_MAX - 1, &o->id, err);
@@ -255,13 +255,18 @@ int order_read(const struct request *rq, const char *what, struct order *o, stru
 		r = order_read_optional(rq, WIRE_T_LABEL, "label", CELL_EXEC_LABEL_MAX - 1,
 			&o->label, err);
 	if (r == 0)
-		r = order_read_optional(rq, WIRE_T_USER, "user", 64, &user, err);
-	if (r == 0)
-		r = user_resolve(user, &o->user, err);
+		r = order_read_optional(rq, WIRE_T_USER, "user", 64, &o->user_name, err);
 	if (r == 0 && o->id && *o->id)
 		r = check_id(o->id, err);
 	if (r == 0 && o->label)
 		r = check_label(o->label, err);
+	return r;
+}
+
+int order_settle(struct order *o, struct cell_error *err)
+{
+	int r = user_resolve(o->user_name, &o->user, err);
+
 	if (r == 0)
 		r = order_open_cwd(o, err);
 	if (r == 0 && complete_env(o) < 0)
@@ -433,6 +438,8 @@ int exec_start(struct stream *s, const struct request *rq, struct cell_error *er
 	auto_(order_done) struct order o = {.cwd_fd = -1};
 	int r = order_read(rq, "exec", &o, err);
 
+	if (r == 0)
+		r = order_settle(&o, err);
 	if (r < 0)
 		return r;
 	if (!o.argv.n || !o.argv.list[0][0])

@@ -168,9 +168,14 @@ int context_of(const struct request *rq, struct order *place, bool may_make, str
 	if (r < 0)
 		return r;
 	const struct language *l = language_find(language);
+	struct kernel *k = l ? kernel_find(name && *name ? name : l->name) : NULL;
+	/* one that is there has its place; what is named all the same has to be right */
+	if (!k || place->cwd || place->user_name)
+		r = order_settle(place, err);
+	if (r < 0)
+		return r;
 	if (!l)
 		return unknown_language(language, place, err);
-	struct kernel *k = kernel_find(name && *name ? name : l->name);
 	if (k && language && *language && k->language != l)
 		return cell_fail(err, CELL_EINVAL, EINVAL, "context '%s' is %s, not %s", k->name,
 			k->language->name, l->name);
@@ -212,6 +217,8 @@ int context_create(struct stream *s, const struct request *rq, struct cell_error
 	struct kernel *k = NULL;
 	int r = order_read(rq, "make a context", &place, err);
 
+	if (r == 0)
+		r = order_settle(&place, err);
 	if (r == 0)
 		r = read_name(rq, &name, err);
 	if (r == 0)

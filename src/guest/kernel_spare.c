@@ -37,6 +37,8 @@ static void start_one(const char *item, size_t n, const struct request *rq)
 	if (!l || (rq ? order_read(rq, "start interpreters", &place, &err)
 		      : order_default(&place, "/", &err)) < 0)
 		return;
+	if (rq && order_settle(&place, &err) < 0)
+		return;
 	struct kernel *k = kernel_new("", l, &place, &err);
 	if (!k)
 		return;

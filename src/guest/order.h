@@ -19,6 +19,7 @@ struct order {
 	char *id;
 	char *cwd;
 	char *label;
+	char *user_name;
 	uint64_t flags, timeout_ms, grace_ms, keep, window;
 	uint16_t rows, cols;
 	int cwd_fd;
@@ -26,6 +27,8 @@ struct order {
 
 /* `what` begins its errors. Initialise with cwd_fd -1; order_done() in any case. */
 int order_read(const struct request *rq, const char *what, struct order *o, struct cell_error *err);
+/* Find what it names: the user, the directory; and complete the environment. Once. */
+int order_settle(struct order *o, struct cell_error *err);
 void order_done(struct order *o);
 /* What a command gets that asks for nothing. */
 int order_default(struct order *o, const char *cwd, struct cell_error *err);
