@@ -330,9 +330,16 @@ function isAsleep(fd) {
 /* Whatever was sent until now has been told. */
 function hearAll() {
 	for (const fd of tellers) {
-		for (let i = 0; i < 1000 && !isAsleep(fd); i++)
+		for (let i = 0; i < 10000 && !isAsleep(fd); i++)
 			sleep(0.2);
 	}
+}
+
+/* An interrupt was sent during the run before, for certain: if nothing of it was heard, it is on its way. Unless the code
+ * has taken it for itself, which is why this has an end. */
+function hearLate() {
+	for (let i = 0; i < 5000 && !isHeard && !wasInterrupted(); i++)
+		sleep(0.2);
 }
 
 function threads() {
@@ -413,8 +420,10 @@ function watched(f) {
 	try {
 		return watchedCall.runInThisContext({ breakOnSigint: true });
 	} catch (e) {
-		if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
+		if (e && e.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') {
+			isHeard = true;
 			throw new Interrupted('the run was interrupted');
+		}
 		throw e;
 	} finally {
 		setWatching(0);
@@ -470,6 +479,7 @@ const GUARD = `
 	Atomics.notify(flags, 2);`;
 let guardFlags = null;		/* [wake, interrupts, signs of life, main thread watches, is ready, id of its thread] */
 let guardSeen = 0;
+let isHeard = false;		/* an interrupt, since this run began */
 let idleResources = 8;
 
 function startGuard() {
@@ -506,10 +516,11 @@ function endGuard() {
 
 function wasInterrupted() {
 	const n = guardFlags ? Atomics.load(guardFlags, 1) : 0;
-	const isNew = n !== guardSeen;
+	const isNew = n !== guardSeen || signals.isPending();
 
 	guardSeen = n;
-	return isNew || signals.isPending();
+	isHeard = isHeard || isNew;
+	return isNew;
 }
 
 /* ---- a run ---- */
@@ -535,9 +546,12 @@ function startRun(number, flags, code) {
 	count = number;
 	run = me;
 	reopenStreams();
+	if (flags.includes('l'))
+		hearLate();
 	hearAll();
 	signals.forget();
 	wasInterrupted();
+	isHeard = false;
 	renewRequire();
 	const name = `Cell[${number}]`;
 	keepSource(name, code);

@@ -175,9 +175,11 @@ static void hand_over(struct kernel *k, struct run *r)
 	k->state = KERNEL_BUSY;
 	r->sent_ns = waker_now_ns();
 	r->cpu_ns = run_cpu_ns(k);
-	if (r->kind == RUN_CODE)
-		(void)snprintf(head, sizeof head, "run %llu %s", (unsigned long long)++k->count,
-			r->has_input ? "i" : "-");
+	if (r->kind == RUN_CODE) {
+		(void)snprintf(head, sizeof head, "run %llu %s%s", (unsigned long long)++k->count,
+			r->has_input ? "i" : "-", k->was_signalled ? "l" : "");
+		k->was_signalled = false;
+	}
 	(void)talk_send(k, r->kind == RUN_CODE ? head : asks[r->kind], r->code.data, r->code.len);
 	buf_done(&r->code);
 }

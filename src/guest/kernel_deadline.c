@@ -29,6 +29,7 @@ static bool has_read_run(const struct kernel *k)
 static void signal_now(struct kernel *k)
 {
 	k->interrupt_ns = 0;
+	k->was_signalled = true;
 	(void)keeper_signal(k->host->minder, SIGINT, false);
 }
 

@@ -155,6 +155,7 @@ int kernel_start(struct kernel *k, struct cell_error *err)
 	struct timespec t;
 	(void)clock_gettime(CLOCK_REALTIME, &t);
 	k->started_unix_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	k->was_signalled = false;
 	k->state = KERNEL_STARTING;
 	k->n_begun = 1;
 	k->count = 0;

@@ -4,6 +4,7 @@
 import json
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -358,6 +359,29 @@ def test_an_interrupt_that_came_too_late_stops_nothing(d):
     for _ in range(100):
         d.interrupt()
         assert d.run("for (let i = 0; i < 200000; i++); kept").value == "7"
+
+
+def test_a_late_interrupt_of_the_run_before_is_waited_for(d):
+    """The guest says that it has sent one, and nothing was heard of it: it is for nobody, however late it comes."""
+    d.run("let kept = 7")
+    d.start("await new Promise(r => setTimeout(r, 1000)); kept", "-l")
+    time.sleep(0.05)
+    d.interrupt()
+    r = d.finish()
+    assert (r.status, r.value) == ("ok", "7")
+
+
+def test_an_interrupt_that_was_heard_is_not_waited_for_again(d):
+    interrupt_at_display(d, "display(0); await new Promise(() => {})")
+    d.start("setTimeout(() => display(1), 1); await new Promise(() => {})", "-l")
+    d.until(("display",))
+    d.interrupt()
+    assert d.finish().error["name"] == "Interrupted"
+
+
+def test_an_interrupt_that_never_comes_is_not_waited_for_long(d):
+    d.start("40 + 2", "-l")
+    assert d.finish().value == "42"
 
 
 def test_the_users_own_handler_gets_it(d):
