@@ -225,12 +225,23 @@ def test_it_ends_with_its_guest(d):
 # ---- DuckDB ----
 
 
+@pytest.fixture(scope="session")
+def duckdb_path(tmp_path_factory):
+    """Where the module is: with the interpreter, in CELL_TEST_DUCKDB, or fetched for this run. Debian has no package of it."""
+    python = ARGV["sql"]()[0]
+    given = os.environ.get("CELL_TEST_DUCKDB", "")
+    if subprocess.run([python, "-c", "import duckdb"], capture_output=True, env={**os.environ, "PYTHONPATH": given}).returncode == 0:
+        return given
+    fetched = str(tmp_path_factory.mktemp("duckdb"))
+    pip = [python, "-m", "pip", "install", "-q", "--no-deps", "--retries", "1", "--timeout", "20", "--target", fetched, "duckdb"]
+    if subprocess.run(pip, capture_output=True, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"}).returncode:
+        pytest.skip("Python has no module duckdb, and pip cannot fetch it (CELL_TEST_DUCKDB=DIRECTORY names one)")
+    return fetched
+
+
 @pytest.fixture
-def duck(start):
-    there = subprocess.run([ARGV["sql"]()[0], "-c", "import duckdb"], capture_output=True, env={**os.environ, "PYTHONPATH": os.environ.get("CELL_TEST_DUCKDB", "")})
-    if there.returncode:
-        pytest.skip("Python has no module duckdb (CELL_TEST_DUCKDB=DIRECTORY names one)")
-    return lambda **how: start(env={"PYTHONPATH": os.environ.get("CELL_TEST_DUCKDB", "")}, **{"begin": "database=duckdb:", **how})
+def duck(start, duckdb_path):
+    return lambda **how: start(env={"PYTHONPATH": duckdb_path}, **{"begin": "database=duckdb:", **how})
 
 
 def test_duckdb(duck, tmp_path):
