@@ -168,7 +168,7 @@ struct kernel {
 	uint64_t deadline_ns; /* 0: none */
 	uint64_t
 		interrupt_ns; /* when to look again whether the driver has read its run; 0: no need */
-	bool was_signalled; /* since the last run was sent: it may not have heard of it yet */
+	bool was_signalled;   /* since the last run was sent: it may not have heard of it yet */
 };
 
 struct kernel *kernel_find(const char *name);

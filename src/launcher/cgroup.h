@@ -32,7 +32,7 @@ struct cgroups {
 	unsigned v2_withheld;	 /* those that the group above `cell` has besides */
 	unsigned v2_controllers; /* bit per controller, as leaves of `cell` have it */
 	struct cgroup_tree v1[CG_COUNT];
-	bool has_kill;
+	bool has_kill, has_freeze;
 	bool has_memsw, has_swap;
 	bool has_own_nproc; /* RLIMIT_NPROC counts each user namespace by itself (Linux 5.14) */
 	uint32_t can;	    /* LAUNCHER_CAN_MEMORY ... CLONE_INTO */

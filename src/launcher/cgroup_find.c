@@ -245,6 +245,7 @@ static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
 	cg->v2_controllers = read_controllers(t.fd);
 	cg->v2_withheld = read_controllers(t.above_fd) & ~cg->v2_controllers;
 	cg->has_kill = faccessat(t.fd, "cgroup.kill", W_OK, AT_EACCESS) == 0;
+	cg->has_freeze = faccessat(t.fd, "cgroup.freeze", W_OK, AT_EACCESS) == 0;
 	cg->v2 = t;
 	return true;
 }
@@ -398,6 +399,8 @@ static void sum_up(struct cgroups *cg)
 		cg->can |= LAUNCHER_CAN_CLONE_INTO;
 	if (cg->has_kill)
 		cg->can |= LAUNCHER_CAN_CGROUP_KILL;
+	if (cg->has_freeze)
+		cg->can |= LAUNCHER_CAN_FREEZE;
 	cg->has_swap = has_swap();
 	cg->has_memsw = cg->v2_controllers & 1u << CG_MEMORY
 				? faccessat(cg->v2.fd, "memory.swap.max", W_OK, 0) == 0

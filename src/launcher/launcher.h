@@ -4,6 +4,7 @@
  * a copy of it, so it stays small.
  *
  *	serve.c   requests and the table of cells
+ *	freeze.c  cells that stand still
  *	slot.c    what a cell holds exclusively: a number, ids, cgroups
  *	stage.c   the launcher's own mount namespace and the root template
  *	spare.c   network, ipc and host name namespaces made ahead
@@ -169,6 +170,9 @@ int birth_lease(const struct launcher_request *rq, struct slot *slot, struct new
 /* ---- park.c ---- */
 #define PARK_MAX	 64
 #define PARK_LEARNED_MAX 4 /* without being told to */
+/* Answer a FREEZE or a THAW. */
+void freeze_slot(const struct launcher_request *rq, int control_fd);
+
 /* Learn from a request what the next one may be like. true: what is parked is of no use any more. */
 bool park_learn(const struct launcher_request *rq);
 /* Have this many of its kind ready from now on, whatever else is asked for. false: it cannot be. */

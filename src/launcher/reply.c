@@ -2,6 +2,7 @@
 #include "launcher/reply.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -23,4 +24,20 @@ int reply_send(int fd, const struct launcher_reply *r, int attach_fd)
 		memcpy(CMSG_DATA(&control.head), &attach_fd, sizeof attach_fd);
 	}
 	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *r ? 0 : -1;
+}
+
+void reply_answer(int fd, struct launcher_reply *r)
+{
+	r->magic = LAUNCHER_MAGIC;
+	if (fd >= 0)
+		(void)reply_send(fd, r, -1);
+}
+
+void reply_failure(int fd, const struct failure *f)
+{
+	struct launcher_reply r = {
+		.answer = LAUNCHER_FAILED, .step = f->step, .sys_errno = f->sys_errno};
+
+	(void)snprintf(r.text, sizeof r.text, "%s", f->text);
+	reply_answer(fd, &r);
 }

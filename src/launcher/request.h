@@ -31,6 +31,8 @@ enum launcher_op {
 	LAUNCHER_CREATE,    /* make a cell */
 	LAUNCHER_REMOVE,    /* end what lives in a slot and free it. fds: control */
 	LAUNCHER_PRUNE,	    /* free what crashed launchers left. fds: control */
+	LAUNCHER_FREEZE, /* have what lives in a slot stand still. fds: control. DONE brings its cgroup.events */
+	LAUNCHER_THAW, /* have it go on. fds: control */
 	LAUNCHER_OP_COUNT
 };
 
@@ -199,6 +201,7 @@ enum launcher_answer {
 	X(FDS, "hand over file descriptors")          \
 	X(EXEC, "execute the guest")                  \
 	X(KILL, "end the cell")                       \
+	X(FREEZE, "have the cell stand still")        \
 	X(LOST, "hear from the first process")
 
 enum launcher_step {
@@ -228,6 +231,7 @@ enum launcher_can {
 	LAUNCHER_CAN_TIME_NS = 1 << 14,	  /* never: it would hide nothing, see ARCHITECTURE.md */
 	LAUNCHER_CAN_UNIQUE_IDS = 1 << 15,
 	LAUNCHER_CAN_RESERVE = 1 << 16, /* memory */
+	LAUNCHER_CAN_FREEZE = 1 << 17,
 	/* fallbacks keep every wall; without CLONE_INTO above a cell enters its group before it does
 	 * anything, without IDMAP see LAUNCHER_STEP_OWNER */
 	LAUNCHER_CAN_CLONE3 = 1 << 24,

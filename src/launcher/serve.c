@@ -93,22 +93,6 @@ static void drop_watched(int *fd)
 	drop(fd);
 }
 
-static void answer(int fd, struct launcher_reply *r)
-{
-	r->magic = LAUNCHER_MAGIC;
-	if (fd >= 0)
-		(void)reply_send(fd, r, -1);
-}
-
-static void answer_failure(int fd, const struct failure *f)
-{
-	struct launcher_reply r = {
-		.answer = LAUNCHER_FAILED, .step = f->step, .sys_errno = f->sys_errno};
-
-	(void)snprintf(r.text, sizeof r.text, "%s", f->text);
-	answer(fd, &r);
-}
-
 static struct cell *new_cell(void)
 {
 	for (size_t i = first_free; i < MAX_CELLS; i++) {
@@ -213,7 +197,7 @@ static void hear_last_words(struct cell *c)
 	f.text[sizeof f.text - 1] = '\0';
 	c->is_refused = true;
 	if (!c->is_ending)
-		answer_failure(c->control_fd, &f);
+		reply_failure(c->control_fd, &f);
 }
 
 /* Its first process is gone, and so is every other one. */
@@ -239,7 +223,7 @@ static void bury(struct cell *c)
 	else if (c->born.is_open)
 		net_closed(c->slot->number);
 	if (c->is_ending || c->is_ready)
-		answer(c->control_fd, &r);
+		reply_answer(c->control_fd, &r);
 	if (c->is_kept)
 		slot_free(c->slot);
 	else
@@ -377,11 +361,11 @@ static void fill(const struct launcher_request *rq, int control_fd)
 	if (!park_serves(rq))
 		dismiss_parked(0);
 	if (park_pin(rq, rq->head.slot)) {
-		answer(control_fd, &r);
+		reply_answer(control_fd, &r);
 	} else {
 		(void)fail_with(&f, LAUNCHER_STEP_REQUEST, EOPNOTSUPP,
 			"cells of this kind cannot be made ahead", NULL);
-		answer_failure(control_fd, &f);
+		reply_failure(control_fd, &f);
 	}
 	close(control_fd);
 }
@@ -404,7 +388,7 @@ static void create(const struct launcher_request *rq, int control_fd)
 	struct cell *c = new_cell();
 	if (!c) {
 		(void)fail_with(&f, LAUNCHER_STEP_SLOT, EAGAIN, "too many cells at once", NULL);
-		answer_failure(control_fd, &f);
+		reply_failure(control_fd, &f);
 		close(control_fd);
 		return;
 	}
@@ -424,7 +408,7 @@ static void create(const struct launcher_request *rq, int control_fd)
 		return;
 	}
 	c->is_refused = true;
-	answer_failure(control_fd, &f);
+	reply_failure(control_fd, &f);
 	if (c->born.pidfd >= 0) {
 		watch(c, c->born.pidfd, FROM_PID);
 		kill_cell(c);
@@ -456,9 +440,9 @@ static void remove_slot(const struct launcher_request *rq, int control_fd)
 		net_settle(); /* somebody swept it, and knew nothing of its network */
 	slot_free(s);
 	if (f.step)
-		answer_failure(control_fd, &f);
+		reply_failure(control_fd, &f);
 	else
-		answer(control_fd, &r);
+		reply_answer(control_fd, &r);
 	close(control_fd);
 }
 
@@ -472,19 +456,22 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 	if (launcher_parse(buf, len, fds, n_fds, &rq, &why) < 0) {
 		(void)fail_with(&f, LAUNCHER_STEP_REQUEST, EPROTO, why, NULL);
 		if (n_fds) /* the first is where a client of ours would wait for it */
-			answer_failure(fds[0], &f);
+			reply_failure(fds[0], &f);
 	} else {
 		int control = fcntl(rq.control_fd, F_DUPFD_CLOEXEC, 0);
 
 		if (control < 0) {
 			/* nobody to tell: its end tells */
 		} else if (broken->step) {
-			answer_failure(control, broken);
+			reply_failure(control, broken);
 			close(control);
 		} else if (rq.head.op == LAUNCHER_CREATE) {
 			create(&rq, control);
 		} else if (rq.head.op == LAUNCHER_REMOVE) {
 			remove_slot(&rq, control);
+		} else if (rq.head.op == LAUNCHER_FREEZE || rq.head.op == LAUNCHER_THAW) {
+			freeze_slot(&rq, control);
+			close(control);
 		} else {
 			if (rq.head.op == LAUNCHER_HELLO) {
 				if (host.slots_fd < 0)
@@ -498,7 +485,7 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 				slot_sweep();
 				net_sweep();
 			}
-			answer(control, &r);
+			reply_answer(control, &r);
 			close(control);
 		}
 	}
@@ -558,7 +545,7 @@ static void on_status(struct cell *c)
 	}
 	if (n == (ssize_t)sizeof f && !c->is_refused) {
 		f.text[sizeof f.text - 1] = '\0';
-		answer_failure(c->control_fd, &f);
+		reply_failure(c->control_fd, &f);
 		c->is_refused = true;
 		if (c->is_parked) { /* nobody may lease it, and the next would hardly do better */
 			park_failed();

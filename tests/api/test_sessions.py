@@ -164,3 +164,21 @@ def test_a_host_directory_that_becomes_a_link_leads_nowhere(make_server, tmp_pat
 def test_words_for_the_server_are_not_for_sessions(client):
     a = client.post("/v1/sessions", {"server": {"auth_disabled": True}})
     assert a.status == 400 and "'server'" in a.json["message"], a
+
+
+def test_a_session_stands_still_and_goes_on(client):
+    if "pause" not in next(b for b in client.get("/v1/backends").json["backends"] if b["name"] == "jail")["capabilities"]:
+        pytest.skip("no cgroup2 here")
+    s = client.session()
+    s.run("echo kept > f")
+    paused = client.post(f"{s.path}/pause", {})
+    assert paused.status == 200, paused.json
+    assert client.get(s.path).json["state"] == "paused"
+    refused = client.post(f"{s.path}/exec", {"argv": ["true"]})
+    assert refused.json["code"] == "busy" and "resume" in refused.json["hint"]
+    assert client.post(f"{s.path}/resume", {}).status == 200
+    assert client.get(s.path).json["state"] == "ready"
+    assert s.run("cat f")["stdout"] == "kept\n"
+    assert client.post(f"{s.path}/pause", {}).status == 200
+    s.end()  # also while it stands still
+    assert client.get(s.path).status == 404

@@ -190,6 +190,11 @@ void jail_explain_parts(const struct launcher_reply *r, char reason[240], char f
 		if (e == EACCES)
 			set(fix, "allow memfds to be executed: sysctl vm.memfd_noexec=1 or less");
 		break;
+	case LAUNCHER_STEP_FREEZE:
+		if (e == ENOENT)
+			set(fix, "without root a cell's cgroup is below that of the session or "
+				 "service that made the cell: ask from there");
+		break;
 	case LAUNCHER_STEP_SLOT:
 		if (e == EAGAIN)
 			set(fix, "destroy some cells first");

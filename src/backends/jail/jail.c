@@ -15,11 +15,13 @@
 #include "backends/jail/filter.h"
 #include "backends/jail/net.h"
 #include "backends/jail/probe.h"
+#include "backends/jail/slot.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/backend.h"
 #include "core/guest_process.h"
+#include "core/handle.h"
 #include "core/image/image.h"
 #include "core/within.h"
 
@@ -472,29 +474,10 @@ static int await_done(int control_fd, struct cell_error *err)
 	return 0;
 }
 
-/* From the record alone: by its slot, or whatever crashed launchers left when there is none. */
 static int remove_slot(struct cell *c, struct cell_error *err)
 {
-	int64_t slot = cell_note_int(c, "jail_slot", -1);
-	char title[160] = "";
-	struct launcher_request rq = {.head.op = slot >= 0 && slot < LAUNCHER_MAX_SLOTS
-							 ? LAUNCHER_REMOVE
-							 : LAUNCHER_PRUNE,
-		.stream_fd = -1,
-		.guest_fd = -1,
-		.hold_fd = -1,
-		.workspace_fd = -1,
-		.filter_fd = -1,
-		.scratch_fd = -1};
+	auto_fd int control = jail_slot_ask(c, LAUNCHER_REMOVE, err);
 
-	if (rq.head.op == LAUNCHER_REMOVE) {
-		int r = cell_guest_title(c, title, err);
-		if (r < 0)
-			return r;
-		rq.head.slot = (uint32_t)slot;
-		rq.texts[LAUNCHER_TEXT_TITLE] = title;
-	}
-	auto_fd int control = jail_client_send(&rq, err);
 	return control < 0 ? control : await_done(control, err);
 }
 
@@ -524,6 +507,8 @@ static int jail_destroy(struct cell *c, struct cell_error *err)
 		close_control(s);
 	}
 	struct cell_error why = {0};
+	if (cell_is_paused(c)) /* else it could not be asked, and would be waited for */
+		(void)jail_pause(c, false, NULL);
 	r = cell_guest_stop(c, &why);
 	/* we have given up the right to kill it since the launcher was started; the launcher has not */
 	if (r < 0 && r != -EPERM) {
@@ -551,7 +536,7 @@ const struct cell_backend cell_backend_jail = {
 		CAP(LIMIT_DISK) | CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) |
 		CAP(LIMIT_PROCESS_MEMORY) | CAP(LIMIT_CPU_TIME) | CAP(LIMIT_IO) | CAP(NET_NONE) |
 		CAP(NET_OPEN) | CAP(NET_PRIVATE) | CAP(LIMIT_INODES) | CAP(SCRATCH_MEMORY) |
-		CAP(SCRATCH_DISK) | CAP(DEDICATED) | CAP(RESERVED_MEMORY),
+		CAP(SCRATCH_DISK) | CAP(DEDICATED) | CAP(RESERVED_MEMORY) | CAP(PAUSE),
 	.state_size = sizeof(struct jail_state),
 	.probe = jail_probe,
 	.walls = jail_walls,
@@ -559,5 +544,6 @@ const struct cell_backend cell_backend_jail = {
 	.shelf = jail_shelf,
 	.open_guest = cell_guest_connect,
 	.destroy = jail_destroy,
+	.pause = jail_pause,
 	.detach = jail_detach,
 };

@@ -186,6 +186,10 @@ static void tell(struct cell_probe *p)
 			"no cgroup with I/O weights: no disk here has a scheduler that knows them",
 			"use the bfq scheduler: echo bfq > /sys/block/DISK/queue/scheduler");
 	lack_network(p);
+	if (!(found.can & LAUNCHER_CAN_FREEZE))
+		cell_probe_lack(p, CELL_CAP_PAUSE,
+			"no cgroup of version 2 in which we may make groups, and freeze them",
+			jail_fix_limits(found.can & LAUNCHER_IS_ROOTFUL, true));
 	lack_limit(p, LAUNCHER_CAN_CPUSET, CELL_CAP_DEDICATED, "cpuset");
 	lack_reserve(p);
 	char missing[200];
