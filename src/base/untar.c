@@ -231,11 +231,14 @@ static int make_file(struct untar *u, struct tar_reader *in, const struct tar_en
 		ssize_t n = tar_read_data(in, chunk, sizeof chunk);
 		if (n == 0)
 			break;
-		r = n < 0 ? (int)n : fd_write_all(f.fd, chunk, (size_t)n);
+		r = n < 0 ? (int)n : fd_write_holes(f.fd, chunk, (size_t)n);
 		if (r < 0)
 			return r;
 		*bytes += (uint64_t)n;
 	}
+	r = fd_end_holes(f.fd);
+	if (r < 0)
+		return r;
 	if (u->has_owners && fchown(f.fd, (uid_t)e->uid, (gid_t)e->gid) < 0)
 		return -errno;
 	to_times(e->mtime_ns, times);

@@ -10,7 +10,8 @@
  * then fails with CELL_EDENIED naming the first. Set-id bits are dropped, owners are not restored.
  *
  * Files and links replace what has their name, a link itself never its target; a directory is never
- * replaced. Each file appears whole or not at all. Existing directories are merged into. libc only.
+ * replaced. Each file appears whole or not at all, with holes for blocks of zeros: what took no space
+ * where the archive was made takes none here. Existing directories are merged into. libc only.
  */
 #pragma once
 #include <stdint.h>

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/cleanup.h"
 #include "base/tartree.h"
 #include "base/untar.h"
 #include "tree.h"
@@ -442,6 +443,40 @@ TEST(no_link_of_a_root_tree_is_followed)
 		ASSERT_STR(tree_text(dest, "inside"), "inside");
 		check_beside(dest);
 	}
+}
+
+/* Sizes as in the archive, space only for what is not zero. */
+TEST(zeros_are_taken_out_as_holes)
+{
+	static const char zeros[65536];
+	const uint64_t size = 4 << 20;
+	struct tar_entry e = {TAR_FILE, "sparse", "", size, 0644, 0, 0, 0};
+	struct stat st, plain;
+	int dest = make_dest();
+
+	tree_file(dest, "plain", "");
+	auto_fd int fd = openat(dest, "plain", O_WRONLY | O_CLOEXEC);
+	ASSERT(fd >= 0 && ftruncate(fd, (off_t)size) == 0 && fstat(fd, &plain) == 0);
+	if (plain.st_blocks > 1024)
+		SKIP("the file system of TMPDIR has no holes");
+	begin();
+	ASSERT_OK(tar_write_entry(&writer, &e));
+	ASSERT_OK(tar_write_data(&writer, "front", 5));
+	for (uint64_t at = 5; at < size - 65536; at += 65536)
+		ASSERT_OK(tar_write_data(&writer, zeros, 65536));
+	ASSERT_OK(tar_write_fill(&writer));
+	e.name = "zeros";
+	e.size = 65536;
+	ASSERT_OK(tar_write_entry(&writer, &e));
+	ASSERT_OK(tar_write_fill(&writer));
+	ASSERT_OK(end_and_take_out(dest));
+	ASSERT_EQ(result.bytes, size + 65536);
+	ASSERT(fstatat(dest, "sparse", &st, 0) == 0);
+	ASSERT_EQ((uint64_t)st.st_size, size);
+	ASSERT(st.st_blocks < 1024);
+	ASSERT_STR(tree_text(dest, "sparse"), "front");
+	ASSERT(fstatat(dest, "zeros", &st, 0) == 0);
+	ASSERT_EQ(st.st_size, 65536);
 }
 
 TEST(a_root_tree_keeps_its_owners)
