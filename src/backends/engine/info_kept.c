@@ -51,9 +51,12 @@ json_t *engine_info_load(const struct engine *e)
 	if (!socket_of(e, socket) || cell_store_open(&store, false, NULL) < 0)
 		return NULL;
 	name_of(e, name);
-	auto_fd int fd = openat(store.fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd int fd =
+		openat(store.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	time_t now = time(NULL);
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > KEPT_MAX || st.st_mtim.tv_sec > now ||
+	/* only what we have written: what somebody else put there may be anything, and make us wait */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		st.st_size > KEPT_MAX || st.st_mtim.tv_sec > now ||
 		now - st.st_mtim.tv_sec > KEPT_S)
 		return NULL;
 	json_t *all = json_loadfd(fd, 0, NULL);
