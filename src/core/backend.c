@@ -64,6 +64,63 @@ void cell_next_detach(struct cell *c)
 	c->level--;
 }
 
+/* Slots that are optional: the next of the chain that has it, as `b` at level `at`; b is NULL when none has. */
+#define FIND_NEXT(c, slot)                              \
+	const size_t here = (c)->level;                 \
+	size_t at = here + 1;                           \
+	while ((c)->chain[at] && !(c)->chain[at]->slot) \
+		at++;                                   \
+	const struct cell_backend *const b = (c)->chain[at]
+
+/* Call it from there. */
+#define CALL_NEXT(c, call)            \
+	({                            \
+		(c)->level = at;      \
+		int result_ = (call); \
+		(c)->level = here;    \
+		result_;              \
+	})
+
+static int no_slot(const struct cell *c, const char *what, struct cell_error *err)
+{
+	const char *backend = cell_record_str(c->record, "backend");
+	int r = cell_fail(err, CELL_ENOTSUP, 0, "back end '%s' cannot %s", backend ? backend : "?",
+		what);
+
+	return cell_error_hint(err, r, "`cell backends` shows which can");
+}
+
+int cell_next_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
+	struct cell_error *err)
+{
+	FIND_NEXT(c, shelf);
+	return b ? CALL_NEXT(c, b->shelf(c, spec, n, err)) : no_slot(c, "make cells ahead", err);
+}
+
+int cell_next_pause(struct cell *c, bool is_on, struct cell_error *err)
+{
+	FIND_NEXT(c, pause);
+	return b ? CALL_NEXT(c, b->pause(c, is_on, err)) : no_slot(c, "pause cells", err);
+}
+
+int cell_next_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+{
+	FIND_NEXT(c, stats);
+	return b ? CALL_NEXT(c, b->stats(c, ret, err)) : -ENOTSUP;
+}
+
+int cell_next_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
+{
+	FIND_NEXT(c, snapshot);
+	return b ? CALL_NEXT(c, b->snapshot(c, id, ret_apart, err)) : no_slot(c, "save cells", err);
+}
+
+int cell_next_forget(struct cell *c, const char *id, struct cell_error *err)
+{
+	FIND_NEXT(c, forget);
+	return b ? CALL_NEXT(c, b->forget(c, id, err)) : no_slot(c, "remove snapshots", err);
+}
+
 const char *cell_directory(const struct cell *c)
 {
 	return c->directory;

@@ -85,7 +85,7 @@ struct cell_backend {
 	int (*forget)(struct cell *c, const char *id, struct cell_error *err);
 	/* Remove places and snapshots of this state directory (cell_state_id()) that nobody knows any more, where
 	 * they can be found by a mark that only we make. Returns how many places. Who cannot be asked (an
-	 * engine that is not there) has none. */
+	 * engine that is not there) has none. Asked of every back end of the build, by none of its cells: no wrapper is in between. */
 	int (*sweep)(const struct cell_sweep *s, struct cell_error *err);
 };
 
@@ -139,6 +139,13 @@ int cell_next_open_guest(struct cell *c, struct cell_error *err);
 int cell_next_destroy(struct cell *c, struct cell_error *err);
 bool cell_next_is_alive(struct cell *c);
 void cell_next_detach(struct cell *c);
+/* Of the next that has the slot. CELL_ENOTSUP when none has; of stats -ENOTSUP with err untouched: the guest is to be asked. */
+int cell_next_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
+	struct cell_error *err);
+int cell_next_pause(struct cell *c, bool is_on, struct cell_error *err);
+int cell_next_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
+int cell_next_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
+int cell_next_forget(struct cell *c, const char *id, struct cell_error *err);
 
 /* Interpreters its guest is to start at once (--warm), or NULL. */
 const char *cell_warm(const struct cell *c);

@@ -3,6 +3,7 @@
  * ends from the outside is here too, so that every error of one carries its name. */
 #include "core/handle.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,51 +154,37 @@ bool cell_is_paused(const struct cell *c)
 	return json_is_true(json_object_get(c->record, "paused"));
 }
 
-/* The level of the first that has the slot, which the caller leaves again by setting it to 0. */
-#define FIND_SLOT(c, slot)                                         \
-	for ((c)->level = 0; (c)->chain[(c)->level]; (c)->level++) \
-		if ((c)->chain[(c)->level]->slot)                  \
-			break;                                     \
-	const struct cell_backend *b = (c)->chain[(c)->level]
-
-static int leave(struct cell *c, int r, struct cell_error *err)
-{
-	c->level = 0;
-	return named(c, r, err);
-}
-
-static int no_slot(struct cell *c, const char *what, struct cell_error *err)
-{
-	c->level = 0;
-	const char *backend = cell_record_str(c->record, "backend");
-	int r = cell_fail(err, CELL_ENOTSUP, 0, "back end '%s' cannot %s", backend ? backend : "?",
-		what);
-	return cell_error_hint(err, r, "`cell backends` shows which can");
-}
-
 int cell_place_pause(struct cell *c, bool is_on, struct cell_error *err)
 {
-	FIND_SLOT(c, pause);
-	return b ? leave(c, b->pause(c, is_on, err), err) : no_slot(c, "pause cells", err);
+	const struct cell_backend *b = c->chain[0];
+
+	return named(c, b && b->pause ? b->pause(c, is_on, err) : cell_next_pause(c, is_on, err),
+		err);
 }
 
 int cell_place_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
 {
-	FIND_SLOT(c, snapshot);
-	return b ? leave(c, b->snapshot(c, id, ret_apart, err), err)
-		 : no_slot(c, "save cells", err);
+	const struct cell_backend *b = c->chain[0];
+
+	return named(c,
+		b && b->snapshot ? b->snapshot(c, id, ret_apart, err)
+				 : cell_next_snapshot(c, id, ret_apart, err),
+		err);
 }
 
 int cell_place_forget(struct cell *c, const char *id, struct cell_error *err)
 {
-	FIND_SLOT(c, forget);
-	return b ? leave(c, b->forget(c, id, err), err) : no_slot(c, "remove snapshots", err);
+	const struct cell_backend *b = c->chain[0];
+
+	return named(c, b && b->forget ? b->forget(c, id, err) : cell_next_forget(c, id, err), err);
 }
 
 int cell_place_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
 {
-	FIND_SLOT(c, stats);
-	return leave(c, b ? b->stats(c, ret, err) : -ENOTSUP, b ? err : NULL);
+	const struct cell_backend *b = c->chain[0];
+	int r = b && b->stats ? b->stats(c, ret, err) : cell_next_stats(c, ret, err);
+
+	return r == -ENOTSUP ? r : named(c, r, err);
 }
 
 void cell_place_detach(struct cell *c)

@@ -65,6 +65,8 @@ static int set_paused(const char *name, bool is_on, struct cell_error *err)
 	if (r < 0 || (!is_on && !was_on))
 		return r < 0 ? r : 0;
 	r = cell_place_pause(c, is_on, err);
+	if (r < 0 && is_on && !was_on) /* it may stand still all the same: nobody is told so */
+		(void)cell_place_pause(c, false, NULL);
 	if (r >= 0 ? !is_on : is_on && !was_on) {
 		int noted = note_paused(c, false, r < 0 ? NULL : err);
 		r = r < 0 ? r : noted;

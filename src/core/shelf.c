@@ -82,9 +82,5 @@ int cell_shelf_fill(const struct cell_spec *spec, unsigned n, struct cell_error 
 	if (r < 0)
 		return r;
 	const struct cell_backend *b = c->chain[0];
-	if (!b->shelf) {
-		r = cell_fail(err, CELL_ENOTSUP, 0, "make cells of back end '%s' ahead", b->name);
-		return cell_error_hint(err, r, "the jail can");
-	}
-	return b->shelf(c, &own, n, err);
+	return b->shelf ? b->shelf(c, &own, n, err) : cell_next_shelf(c, &own, n, err);
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/cleanup.h"
+#include "core/handle.h"
 #include "scratch.h"
 
 static const struct cell_spec null_spec = {.backend = "fault:null"};
@@ -185,4 +187,167 @@ TEST(text_from_outside_cannot_forge_a_trace_line)
 	ASSERT(!strstr(text, "\ntrace forged"));
 	ASSERT_HAS(text, "\\\" result=0\\x0atrace forged");
 	close(fd);
+}
+
+/* ---- slots that few back ends have ---- */
+
+extern const struct cell_backend cell_backend_trace, cell_backend_fault;
+
+static char asked[200]; /* of the wrapped one */
+
+static int fake_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
+	struct cell_error *err)
+{
+	(void)c, (void)spec, (void)err;
+	(void)snprintf(asked, sizeof asked, "shelf %u", n);
+	return 0;
+}
+
+static int fake_pause(struct cell *c, bool is_on, struct cell_error *err)
+{
+	(void)c, (void)err;
+	(void)snprintf(asked, sizeof asked, "pause %d", is_on);
+	return 0;
+}
+
+static int fake_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+{
+	(void)c, (void)err;
+	(void)snprintf(asked, sizeof asked, "stats");
+	ret->processes = 7;
+	return 0;
+}
+
+static int fake_snapshot(struct cell *c, const char *id, unsigned *ret_apart,
+	struct cell_error *err)
+{
+	(void)err;
+	/* it is its own state that it sees */
+	(void)snprintf(asked, sizeof asked, "snapshot %s %s", id, (const char *)cell_state(c));
+	*ret_apart = CELL_APART_HOME;
+	return 0;
+}
+
+static int fake_forget(struct cell *c, const char *id, struct cell_error *err)
+{
+	(void)c, (void)err;
+	(void)snprintf(asked, sizeof asked, "forget %s", id);
+	return 0;
+}
+
+static const struct cell_backend fake = {.name = "fake",
+	.state_size = 16,
+	.shelf = fake_shelf,
+	.pause = fake_pause,
+	.stats = fake_stats,
+	.snapshot = fake_snapshot,
+	.forget = fake_forget};
+static const struct cell_backend bare = {.name = "bare"};
+
+static struct cell *wrapped(const struct cell_backend *inner)
+{
+	const struct cell_backend *const chain[] = {
+		&cell_backend_trace, &cell_backend_fault, inner, NULL};
+	struct cell *c = cell_handle_new("x");
+
+	ASSERT(c);
+	ASSERT_OK(cell_handle_set_chain(c, chain));
+	if (inner->state_size)
+		(void)snprintf(c->states[2], inner->state_size, "mine");
+	ASSERT(setenv("CELL_TRACE", scratch_path("log"), 1) == 0);
+	return c;
+}
+
+static const char *log_text(void)
+{
+	static char text[16384];
+	auto_fd int fd = open(scratch_path("log"), O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, text, sizeof text - 1);
+
+	ASSERT(n > 0);
+	text[n] = '\0';
+	return text;
+}
+
+TEST(every_slot_goes_through_both_wrappers)
+{
+	struct cell_error err = {0};
+	struct cell_stats stats = {0};
+	unsigned apart = 0;
+
+	scratch_make();
+	auto_cell struct cell *c = wrapped(&fake);
+	ASSERT_OK(cell_place_pause(c, true, &err));
+	ASSERT_STR(asked, "pause 1");
+	ASSERT_OK(cell_place_pause(c, false, &err));
+	ASSERT_STR(asked, "pause 0");
+	ASSERT_OK(cell_place_stats(c, &stats, &err));
+	ASSERT_EQ(stats.processes, 7);
+	ASSERT_OK(cell_place_snapshot(c, "id1", &apart, &err));
+	ASSERT_STR(asked, "snapshot id1 mine");
+	ASSERT_EQ(apart, CELL_APART_HOME);
+	ASSERT_OK(cell_place_forget(c, "id2", &err));
+	ASSERT_STR(asked, "forget id2");
+	ASSERT_OK(cell_next_shelf(c, &null_spec, 3, &err)); /* from the outermost on */
+	ASSERT_STR(asked, "shelf 3");
+	ASSERT_OK(cell_backend_trace.shelf(c, &null_spec, 4, &err));
+	ASSERT_STR(asked, "shelf 4");
+	ASSERT_EQ(c->level, 0);
+	ASSERT_HAS(log_text(), "call=pause to=\"on\" result=0");
+	ASSERT_HAS(log_text(), "call=pause to=\"off\" result=0");
+	ASSERT_HAS(log_text(), "call=stats result=0");
+	ASSERT_HAS(log_text(), "call=snapshot id=\"id1\" result=0");
+	ASSERT_HAS(log_text(), "call=forget id=\"id2\" result=0");
+	ASSERT_HAS(log_text(), "call=shelf n=4 result=0");
+}
+
+TEST(every_slot_can_be_made_to_fail)
+{
+	struct cell_error err = {0};
+	struct cell_stats stats = {0};
+	unsigned apart = 0;
+
+	scratch_make();
+	auto_cell struct cell *c = wrapped(&fake);
+	faults("pause:1:EIO,pause:2:after=EIO,stats:1:ENOMEM,snapshot:1:ENOSPC,snapshot:2:after="
+	       "EIO,"
+	       "forget:1:EBUSY,shelf:1:EAGAIN");
+	asked[0] = '\0';
+	ASSERT_ERR(cell_place_pause(c, true, &err), -EIO);
+	ASSERT_HAS(err.msg, "call 1 of pause");
+	ASSERT_STR(err.backend, "fake");
+	ASSERT_STR(asked, "");
+	ASSERT_ERR(cell_place_pause(c, true, &err), -EIO);
+	ASSERT_STR(asked, "pause 1");
+	ASSERT_OK(cell_place_pause(c, true, &err));
+	ASSERT_ERR(cell_place_stats(c, &stats, &err), -ENOMEM);
+	ASSERT_ERR(cell_place_snapshot(c, "a", &apart, &err), -ENOSPC);
+	ASSERT_EQ(err.code, CELL_ENOSPACE);
+	ASSERT_ERR(cell_place_snapshot(c, "b", &apart, &err), -EIO);
+	ASSERT_STR(asked, "snapshot b mine");
+	ASSERT_ERR(cell_place_forget(c, "b", &err), -EBUSY);
+	ASSERT_ERR(cell_backend_trace.shelf(c, &null_spec, 1, &err), -EAGAIN);
+	ASSERT_EQ(c->level, 0);
+	ASSERT_HAS(log_text(), "call=snapshot id=\"a\" result=-28");
+	ASSERT_HAS(log_text(), "call=forget id=\"b\" result=-16");
+}
+
+TEST(wrappers_add_no_slot_to_what_has_none)
+{
+	struct cell_error err = {0};
+	struct cell_stats stats = {0};
+	unsigned apart = 0;
+
+	scratch_make();
+	auto_cell struct cell *c = wrapped(&bare);
+	ASSERT_ERR(cell_place_stats(c, &stats, &err), -ENOTSUP);
+	ASSERT_EQ(err.code, CELL_OK); /* the guest is to be asked */
+	ASSERT(cell_place_pause(c, true, &err) < 0 && err.code == CELL_ENOTSUP);
+	ASSERT(cell_place_snapshot(c, "a", &apart, &err) < 0 && err.code == CELL_ENOTSUP);
+	ASSERT(cell_place_forget(c, "a", &err) < 0 && err.code == CELL_ENOTSUP);
+	ASSERT(cell_backend_trace.shelf(c, &null_spec, 1, &err) < 0 && err.code == CELL_ENOTSUP);
+	/* a record of another build has no chain at all */
+	auto_cell struct cell *none = cell_handle_new("y");
+	ASSERT(none && cell_place_forget(none, "a", &err) < 0 && err.code == CELL_ENOTSUP);
+	ASSERT_ERR(cell_place_stats(none, &stats, NULL), -ENOTSUP);
 }

@@ -21,10 +21,15 @@ enum slot {
 	SLOT_DESTROY,
 	SLOT_IS_ALIVE,
 	SLOT_DETACH,
+	SLOT_SHELF,
+	SLOT_PAUSE,
+	SLOT_STATS,
+	SLOT_SNAPSHOT,
+	SLOT_FORGET,
 	SLOT_COUNT
 };
-static const char *const slot_names[SLOT_COUNT] = {
-	"create", "open_guest", "destroy", "is_alive", "detach"};
+static const char *const slot_names[SLOT_COUNT] = {"create", "open_guest", "destroy", "is_alive",
+	"detach", "shelf", "pause", "stats", "snapshot", "forget"};
 
 static const struct {
 	const char *name;
@@ -173,7 +178,8 @@ static int faults(enum slot slot, unsigned long nth, bool is_after, struct cell_
 				(int)(len < 80 ? len : 80), p);
 			return cell_error_hint(err, r,
 				"slot:n:what, as in create:2:ENOSPC, open_guest:*:delay=200ms, "
-				"destroy:1:kill; slots: create open_guest destroy is_alive detach");
+				"destroy:1:kill; slots: create open_guest destroy is_alive detach "
+				"shelf pause stats snapshot forget");
 		}
 		if (rule.slot == slot && rule.is_after == is_after &&
 			(!rule.nth || rule.nth == nth)) {
@@ -253,6 +259,47 @@ static void fault_detach(struct cell *c)
 	(void)faults(SLOT_DETACH, nth, true, NULL);
 }
 
+/* The real call as it is, between the faults before and after it. */
+#define WITH_FAULTS(slot, call, err)                                \
+	({                                                          \
+		unsigned long nth_ = count(slot);                   \
+		int result_ = faults(slot, nth_, false, err);       \
+		if (result_ == 0)                                   \
+			result_ = (call);                           \
+		if (result_ >= 0) {                                 \
+			int after_ = faults(slot, nth_, true, err); \
+			result_ = after_ < 0 ? after_ : result_;    \
+		}                                                   \
+		result_;                                            \
+	})
+
+static int fault_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
+	struct cell_error *err)
+{
+	return WITH_FAULTS(SLOT_SHELF, cell_next_shelf(c, spec, n, err), err);
+}
+
+static int fault_pause(struct cell *c, bool is_on, struct cell_error *err)
+{
+	return WITH_FAULTS(SLOT_PAUSE, cell_next_pause(c, is_on, err), err);
+}
+
+static int fault_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+{
+	return WITH_FAULTS(SLOT_STATS, cell_next_stats(c, ret, err), err);
+}
+
+static int fault_snapshot(struct cell *c, const char *id, unsigned *ret_apart,
+	struct cell_error *err)
+{
+	return WITH_FAULTS(SLOT_SNAPSHOT, cell_next_snapshot(c, id, ret_apart, err), err);
+}
+
+static int fault_forget(struct cell *c, const char *id, struct cell_error *err)
+{
+	return WITH_FAULTS(SLOT_FORGET, cell_next_forget(c, id, err), err);
+}
+
 const struct cell_backend cell_backend_fault = {
 	.name = "fault",
 	.summary = "wrapper: fails, delays or dies at the nth call of another back end",
@@ -264,5 +311,10 @@ const struct cell_backend cell_backend_fault = {
 	.open_guest = fault_open_guest,
 	.destroy = fault_destroy,
 	.is_alive = fault_is_alive,
+	.shelf = fault_shelf,
 	.detach = fault_detach,
+	.pause = fault_pause,
+	.stats = fault_stats,
+	.snapshot = fault_snapshot,
+	.forget = fault_forget,
 };

@@ -74,7 +74,7 @@ static int end(struct line *l, int r, const struct cell_error *err)
 	int64_t us = (int64_t)(now.tv_sec - l->start.tv_sec) * 1000000 +
 		     (now.tv_nsec - l->start.tv_nsec) / 1000;
 	(void)buf_addf(&l->text, " result=%d duration_us=%" PRId64, r, us);
-	if (r < 0 && err) {
+	if (r < 0 && err && err->code) {
 		(void)buf_addf(&l->text, " code=%s", cell_code_name(err->code));
 		quoted(l, "error", err->msg);
 	}
@@ -106,6 +106,7 @@ static int trace_create(struct cell *c, const struct cell_spec *spec, struct cel
 	quoted(&l, "workspace", spec->workspace);
 	quoted(&l, "root", spec->root);
 	quoted(&l, "image", spec->image);
+	quoted(&l, "from", spec->from);
 	quoted(&l, "user", spec->user);
 	number(&l, "tier", (uint64_t)spec->tier);
 	number(&l, "timeout_ms", spec->timeout_ms);
@@ -165,6 +166,72 @@ static void trace_detach(struct cell *c)
 	(void)end(&l, 0, NULL);
 }
 
+static int trace_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
+	struct cell_error *err)
+{
+	struct cell_error own = {0};
+	struct line l;
+
+	begin(&l, c, "shelf");
+	number(&l, "n", n);
+	int r = end(&l, cell_next_shelf(c, spec, n, &own), &own);
+	if (r < 0 && err)
+		*err = own;
+	return r;
+}
+
+static int trace_pause(struct cell *c, bool is_on, struct cell_error *err)
+{
+	struct cell_error own = {0};
+	struct line l;
+
+	begin(&l, c, "pause");
+	quoted(&l, "to", is_on ? "on" : "off");
+	int r = end(&l, cell_next_pause(c, is_on, &own), &own);
+	if (r < 0 && err)
+		*err = own;
+	return r;
+}
+
+static int trace_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+{
+	struct cell_error own = {0};
+	struct line l;
+
+	begin(&l, c, "stats");
+	int r = end(&l, cell_next_stats(c, ret, &own), &own);
+	if (own.code && err) /* or the guest is to be asked */
+		*err = own;
+	return r;
+}
+
+static int trace_snapshot(struct cell *c, const char *id, unsigned *ret_apart,
+	struct cell_error *err)
+{
+	struct cell_error own = {0};
+	struct line l;
+
+	begin(&l, c, "snapshot");
+	quoted(&l, "id", id);
+	int r = end(&l, cell_next_snapshot(c, id, ret_apart, &own), &own);
+	if (r < 0 && err)
+		*err = own;
+	return r;
+}
+
+static int trace_forget(struct cell *c, const char *id, struct cell_error *err)
+{
+	struct cell_error own = {0};
+	struct line l;
+
+	begin(&l, c, "forget");
+	quoted(&l, "id", id);
+	int r = end(&l, cell_next_forget(c, id, &own), &own);
+	if (r < 0 && err)
+		*err = own;
+	return r;
+}
+
 const struct cell_backend cell_backend_trace = {
 	.name = "trace",
 	.summary = "wrapper: writes a line for each call of another back end",
@@ -176,5 +243,10 @@ const struct cell_backend cell_backend_trace = {
 	.open_guest = trace_open_guest,
 	.destroy = trace_destroy,
 	.is_alive = trace_is_alive,
+	.shelf = trace_shelf,
 	.detach = trace_detach,
+	.pause = trace_pause,
+	.stats = trace_stats,
+	.snapshot = trace_snapshot,
+	.forget = trace_forget,
 };
