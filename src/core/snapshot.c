@@ -18,14 +18,15 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fdcopy.h"
 #include "core/contract.h"
-#include "core/file_call.h"
 #include "core/record.h"
 #include "core/remove_tree.h"
+#include "core/snapshot_part.h"
+#include "wire/wire.h"
 
 #define NEW_PREFIX ".new-"
 #define PATH_SIZE  (2 * CELL_NAME_MAX)
@@ -139,60 +140,6 @@ static const json_t *about(const struct cell *c)
 
 /* ---- files that the back end does not bring ---- */
 
-static int to_file(const void *p, size_t n, void *user)
-{
-	return fd_write_all(*(const int *)user, p, n);
-}
-
-static ssize_t from_file(void *p, size_t n, void *user)
-{
-	ssize_t got;
-
-	do
-		got = read(*(const int *)user, p, n);
-	while (got < 0 && errno == EINTR);
-	return got < 0 ? -errno : got;
-}
-
-static int save_part(struct cell *c, int dir, size_t i, struct cell_error *err)
-{
-	auto_fd int fd = openat(dir, parts[i].file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	auto_request struct file_request q = FILE_REQUEST_INIT;
-	auto_stream struct link_stream *s = NULL;
-
-	if (fd < 0)
-		return cell_fail_errno(err, errno, "make '%s' of the snapshot", parts[i].file);
-	file_put_u64(&q, WIRE_T_FLAGS, parts[i].from);
-	int r = file_open(c, WIRE_OP_TAR, &q, &s, err);
-	struct cell_error before = err ? *err : (struct cell_error){0};
-	if (r >= 0)
-		r = file_receive(s, to_file, &fd, NULL, err);
-	if (r >= 0 && fsync(fd) < 0)
-		r = -errno;
-	if (r < 0 && (!err || err->code == before.code))
-		return cell_fail_errno(err, -r, "write '%s' of the snapshot", parts[i].file);
-	return r;
-}
-
-static int restore_part(struct cell *c, int dir, size_t i, struct cell_error *err)
-{
-	auto_fd int fd = openat(dir, parts[i].file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	auto_request struct file_request q = FILE_REQUEST_INIT;
-	auto_stream struct link_stream *s = NULL;
-	char chunk[65536];
-	ssize_t n = 0;
-
-	if (fd < 0)
-		return cell_fail_errno(err, errno, "open '%s' of the snapshot", parts[i].file);
-	file_put_u64(&q, WIRE_T_FLAGS, parts[i].from | WIRE_TREE_LINKS);
-	int r = file_open(c, WIRE_OP_UNTAR, &q, &s, err);
-	while (r >= 0 && (n = from_file(chunk, sizeof chunk, &fd)) > 0)
-		r = file_send(s, chunk, (size_t)n, err);
-	if (r >= 0 && n < 0)
-		r = cell_fail_errno(err, (int)-n, "read '%s' of the snapshot", parts[i].file);
-	return r < 0 ? r : file_finish(s, NULL, err);
-}
-
 int snapshot_restore(struct cell *c, const struct snapshot_held *h, bool has_workspace,
 	struct cell_error *err)
 {
@@ -201,7 +148,7 @@ int snapshot_restore(struct cell *c, const struct snapshot_held *h, bool has_wor
 	for (size_t i = 0; h->fd >= 0 && r >= 0 && i < sizeof parts / sizeof *parts; i++)
 		if (h->apart & parts[i].bit &&
 			!(has_workspace && parts[i].bit == CELL_APART_WORKSPACE))
-			r = restore_part(c, h->fd, i, err);
+			r = snapshot_part_restore(c, h->fd, parts[i].file, parts[i].from, err);
 	return r < 0 ? cell_error_prefix(err, r, "restore the snapshot") : 0;
 }
 
@@ -230,7 +177,7 @@ static json_t *make_record(const struct cell *c, const char *name, const char *i
 	return record;
 }
 
-static int save_apart(struct cell *c, int dir, json_t *record, unsigned apart,
+static int save_apart(struct cell *c, int dir, json_t *record, unsigned apart, uint64_t max_bytes,
 	struct cell_error *err)
 {
 	int r = 0;
@@ -239,14 +186,16 @@ static int save_apart(struct cell *c, int dir, json_t *record, unsigned apart,
 		apart &= ~(unsigned)CELL_APART_WORKSPACE;
 	for (size_t i = 0; r >= 0 && i < sizeof parts / sizeof *parts; i++)
 		if (apart & parts[i].bit)
-			r = save_part(c, dir, i, err);
+			r = snapshot_part_save(c, dir, parts[i].file, parts[i].from, &max_bytes,
+				err);
 	if (r >= 0 && cell_record_set_int(json_object_get(record, "snapshot"), "apart",
 			      (int64_t)apart) < 0)
 		r = cell_fail_errno(err, ENOMEM, "save the cell");
 	return r < 0 ? r : cell_record_save(dir, record, true, err);
 }
 
-static int save(struct cell *c, int all, const char *path, const char *name, struct cell_error *err)
+static int save(struct cell *c, int all, const char *path, const char *name, uint64_t max_bytes,
+	struct cell_error *err)
 {
 	uint64_t random[2];
 	char id[40], fresh[48];
@@ -273,7 +222,7 @@ static int save(struct cell *c, int all, const char *path, const char *name, str
 	if (r >= 0)
 		r = cell_place_snapshot(c, id, &apart, err);
 	if (r >= 0)
-		r = save_apart(c, dir, record, apart, err);
+		r = save_apart(c, dir, record, apart, max_bytes, err);
 	json_decref(record);
 	if (r >= 0 && renameat2(all, fresh, all, path, RENAME_NOREPLACE) < 0)
 		r = errno == EEXIST ? cell_fail(err, CELL_EEXISTS, 0,
@@ -287,7 +236,8 @@ static int save(struct cell *c, int all, const char *path, const char *name, str
 	return fsync(all) < 0 ? cell_fail_errno(err, errno, "name the snapshot '%s'", name) : 0;
 }
 
-int cell_snapshot(const char *cell, const char *name, struct cell_error *err)
+int cell_snapshot_within(const char *cell, const char *name, uint64_t max_bytes,
+	struct cell_error *err)
 {
 	auto_store struct cell_store store = CELL_STORE_INIT;
 	auto_fd int all = -1;
@@ -314,10 +264,15 @@ int cell_snapshot(const char *cell, const char *name, struct cell_error *err)
 			name);
 	}
 	if (r >= 0)
-		r = save(c, all, path, name, err);
+		r = save(c, all, path, name, max_bytes, err);
 	if (c)
 		(void)cell_close(c, NULL);
 	return r < 0 ? r : 0;
+}
+
+int cell_snapshot(const char *cell, const char *name, struct cell_error *err)
+{
+	return cell_snapshot_within(cell, name, UINT64_MAX, err);
 }
 
 /* ---- beginning with one ---- */
@@ -431,6 +386,15 @@ static const char *text_or(const char *text, const char *otherwise)
 	return text ? text : otherwise;
 }
 
+static uint64_t space_of(int dir)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		bytes += snapshot_space(dir, parts[i].file);
+	return bytes;
+}
+
 static int tell(int all, const char *path, cell_snapshot_fn fn, void *user, struct cell_error *err)
 {
 	auto_fd int dir = open_one(all, path);
@@ -448,6 +412,7 @@ static int tell(int all, const char *path, cell_snapshot_fn fn, void *user, stru
 		.from = text_or(from ? from : cell_note(c, "image"), ""),
 		.backend = text_or(cell_record_str(c->record, "backend"), ""),
 		.created_unix_ms = (uint64_t)cell_record_int(about(c), "created_unix_ms", 0),
+		.size_bytes = space_of(dir),
 	};
 	return fn(&info, user);
 }

@@ -20,7 +20,9 @@ int transfer_meter_add(struct transfer_meter *m, size_t n)
 	m->bytes += n;
 	if (m->fn && !m->stop)
 		m->stop = m->fn(m->bytes, m->user);
-	return m->stop ? -ECANCELED : 0;
+	if (m->stop)
+		return -ECANCELED;
+	return m->room.fd < 0 ? 0 : room_take(&m->room, n, &m->why);
 }
 
 static int join(struct buf *b, const char *dir, const char *name)
@@ -111,7 +113,7 @@ static int upload_file(const struct transfer_ops *ops, struct cell *c, int fd,
 int transfer_upload(const struct transfer_ops *ops, struct cell *c, const char *host_path,
 	const char *path, cell_progress_fn progress, void *user, struct cell_error *err)
 {
-	struct transfer_meter meter = {.fn = progress, .user = user};
+	struct transfer_meter meter = {.fn = progress, .user = user, .room.fd = -1};
 	struct stat st;
 	int r;
 
@@ -144,13 +146,14 @@ static int download_dir(const struct transfer_ops *ops, struct cell *c, const ch
 	auto_fd int dir = open(host_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return cell_fail_errno(err, errno, "download into '%.256s'", host_path);
+	meter->room.fd = dir;
 	return ops->get_tree(c, path, dir, meter, err);
 }
 
 static int to_host(const void *p, size_t n, void *user)
 {
 	struct host_file *f = user;
-	int r = fd_write_all(f->fd, p, n);
+	int r = fd_write_holes(f->fd, p, n);
 
 	return r < 0 ? r : transfer_meter_add(f->meter, n);
 }
@@ -169,12 +172,15 @@ static int download_file(const struct transfer_ops *ops, struct cell *c, const c
 		return cell_fail_errno(err, -r, "write '%.256s'", host_path);
 	struct host_file to = {.fd = f.fd, .meter = meter};
 	struct cell_error why = {0};
+	meter->room.fd = f.fd;
 	r = ops->read(c, path, 0, 0, to_host, &to, &why);
 	if (r < 0 && why.code) {
 		if (err)
 			*err = why;
 		return r;
 	}
+	if (r == 0)
+		r = fd_end_holes(f.fd);
 	if (r == 0 && fchmod(f.fd, mode & 0777) < 0)
 		r = -errno;
 	if (r == 0)
@@ -185,7 +191,7 @@ static int download_file(const struct transfer_ops *ops, struct cell *c, const c
 int transfer_download(const struct transfer_ops *ops, struct cell *c, const char *path,
 	const char *host_path, cell_progress_fn progress, void *user, struct cell_error *err)
 {
-	struct transfer_meter meter = {.fn = progress, .user = user};
+	struct transfer_meter meter = {.fn = progress, .user = user, .room.fd = -1};
 	struct cell_file_info info = {0};
 	int r = stat_followed(ops, c, path, &info, err);
 
@@ -195,5 +201,10 @@ int transfer_download(const struct transfer_ops *ops, struct cell *c, const char
 		r = download_dir(ops, c, path, host_path, info.mode, &meter, err);
 	else
 		r = download_file(ops, c, path, host_path, info.mode, &meter, err);
+	if (r < 0 && meter.why.code) { /* why it was cut off, not what that looked like */
+		if (err)
+			*err = meter.why;
+		return cell_error_prefix(err, r, "download '%.100s'", path);
+	}
 	return meter.stop ? meter.stop : r;
 }

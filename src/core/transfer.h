@@ -8,14 +8,19 @@
 
 #include "cell/file.h"
 
+#include "core/room.h"
+
 /* Bytes moved so far, and whom to tell. */
 struct transfer_meter {
 	cell_progress_fn fn;
 	void *user;
 	uint64_t bytes;
 	int stop; /* what fn returned when not 0 */
+	struct room
+		room; /* of the host's file system when they are written there; else its fd is -1 */
+	struct cell_error why; /* there is too little of it */
 };
-int transfer_meter_add(struct transfer_meter *m, size_t n); /* -ECANCELED */
+int transfer_meter_add(struct transfer_meter *m, size_t n); /* -ECANCELED, -ENOSPC */
 
 struct transfer_ops {
 	int (*stat)(struct cell *c, const char *path, cell_file_fn fn, void *user,
