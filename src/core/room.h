@@ -13,6 +13,8 @@ struct room {
 	uint64_t unlooked; /* bytes since it was last looked at */
 };
 
-/* n bytes more have been written. CELL_ENOSPACE (-ENOSPC) when less is left than others need: a twentieth of the file system, at
- * most 1 GiB. Looks once in a few megabytes, so that little things may still be had from a disk that is nearly full. */
+/* Is there room for n bytes more on the file system of fd? CELL_ENOSPACE (-ENOSPC) when less is left than others need: a twentieth of
+ * it, at most 1 GiB. */
+int room_check(int fd, uint64_t n, struct cell_error *err);
+/* n bytes more have been written. Looks once in a few megabytes, so that little things may still be had from a disk that is nearly full. */
 int room_take(struct room *r, uint64_t n, struct cell_error *err);

@@ -79,6 +79,103 @@ def test_a_snapshot_has_image_home_and_workspace_and_no_secrets(cell, engine):
     assert "no snapshot" in cell.fails("--from", "saved", "--", "true", image=None)
 
 
+def nothing_saved(cell, engine):
+    path = cell.dir / "state" / "snapshots"
+    return images(engine) == [] and (not path.exists() or os.listdir(path) == [])
+
+
+def test_a_sparse_file_takes_no_space_and_stays_sparse(cell):
+    create(cell, "one")
+    cell.ok("exec", "one", "--", "sh", "-c", "dd if=/dev/null of=x bs=1M seek=512 count=0 && dd if=/dev/null of=$HOME/y bs=1M seek=256 count=0 && echo end >> x")
+    cell.ok("snapshot", "save", "one", "saved")
+    files = [p.stat() for p in (cell.dir / "state" / "snapshots" / "saved").iterdir()]
+    assert sum(f.st_size for f in files) > 768 << 20
+    assert sum(f.st_blocks * 512 for f in files) < 1 << 20
+    (listed,) = json.loads(cell.ok("snapshot", "ls", "--json"))["snapshots"]
+    assert listed["size_bytes"] < 1 << 20
+    # its workspace is in memory, of which it has less
+    r = cell("run", "--from", "saved", "--", "sh", "-c", "wc -c < x; tail -c 4 x; wc -c < $HOME/y; /bin/busybox du x | tr '\\t' ' '")
+    assert r.out == f"{(512 << 20) + 4}\nend\n{256 << 20}\n4 x\n", (r.out, r.err)
+    cell.ok("rm", "one")
+    cell.ok("snapshot", "rm", "saved")
+
+
+def test_more_than_anybody_has_is_refused_at_once(cell, engine):
+    create(cell, "one")
+    cell.ok("exec", "one", "--", "dd", "if=/dev/null", "of=petabyte", "bs=1M", f"seek={1 << 30}", "count=0")
+    r = cell("snapshot", "save", "one", "saved", "--json")
+    error = json.loads(r.out or r.err)["error"]
+    assert r.code != 0 and error["code"] == "limit" and "petabyte" in error["message"] and "64 GiB" in error["message"], r.err
+    assert nothing_saved(cell, engine)
+    cell.ok("exec", "one", "--", "rm", "petabyte")
+    cell.ok("snapshot", "save", "one", "saved")
+    cell.ok("rm", "one")
+    cell.ok("snapshot", "rm", "saved")
+
+
+def test_holes_in_the_image_are_counted_before_the_engine_fills_them(cell, engine):
+    create(cell, "one", "-u", "0:0")
+    cell.ok("exec", "one", "--", "dd", "if=/dev/null", "of=/etc/x", "bs=1M", f"seek={1 << 20}", "count=0")
+    r = cell("snapshot", "save", "one", "saved", "--json")
+    error = json.loads(r.out or r.err)["error"]
+    assert r.code != 0 and error["code"] == "limit" and "1024 GiB" in error["message"], r.err
+    assert nothing_saved(cell, engine)
+    # less than that, and still more than the engine's disk has
+    left = os.statvfs(engine.dir).f_bavail * os.statvfs(engine.dir).f_frsize >> 20
+    if left < 64 << 10:
+        cell.ok("exec", "one", "--", "dd", "if=/dev/null", "of=/etc/x", "bs=1M", f"seek={left}", "count=0")
+        r = cell("snapshot", "save", "one", "saved", "--json")
+        assert r.code != 0 and json.loads(r.out or r.err)["error"]["code"] == "no_space", r.err
+        assert nothing_saved(cell, engine)
+    cell.ok("exec", "one", "--", "rm", "/etc/x")
+    cell.ok("snapshot", "save", "one", "saved")
+    cell.ok("rm", "one")
+    cell.ok("snapshot", "rm", "saved")
+
+
+def test_a_disk_too_small_is_told_and_nothing_is_left(cell, engine):
+    state = cell.dir / "state"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=0700", "small", state], check=True)
+    try:
+        create(cell, "one")
+        cell.ok("exec", "one", "--", "dd", "if=/dev/urandom", "of=noise", "bs=1M", "count=64")
+        r = cell("snapshot", "save", "one", "saved", "--json")
+        error = json.loads(r.out or r.err)["error"]
+        assert r.code != 0 and error["code"] == "no_space", r.err
+        assert nothing_saved(cell, engine)
+        cell.ok("exec", "one", "--", "rm", "noise")
+        cell.ok("snapshot", "save", "one", "saved")
+        cell.ok("rm", "one")
+        cell.ok("snapshot", "rm", "saved")
+    finally:
+        cell("rm", "one")
+        subprocess.run(["umount", "-l", state], check=True)
+
+
+@pytest.mark.parametrize("fault", ["snapshot:1:ENOSPC", "snapshot:1:after=EIO"])
+def test_an_engine_that_fails_to_save_leaves_nothing(cell, engine, fault):
+    cell.ok("create", "one", "--backend", f"fault:{cell.backend}", "--image", "cell-test")
+    r = cell("snapshot", "save", "one", "saved", env={"CELL_FAULT": fault})
+    assert r.code != 0 and "call 1 of snapshot" in r.err, r.err
+    assert nothing_saved(cell, engine)
+    # what cannot be removed now is by whoever comes next
+    r = cell("snapshot", "save", "one", "saved", env={"CELL_FAULT": fault + ",forget:*:EBUSY"})
+    assert r.code != 0 and not nothing_saved(cell, engine)
+    cell.ok("prune")
+    assert nothing_saved(cell, engine)
+    cell.ok("rm", "one")
+
+
+@pytest.mark.parametrize("fault", ["pause:1:EIO", "pause:1:after=EIO"])
+def test_a_pause_that_fails_leaves_a_cell_that_runs(cell, fault):
+    cell.ok("create", "one", "--backend", f"fault:{cell.backend}", "--image", "cell-test")
+    r = cell("pause", "one", env={"CELL_FAULT": fault})
+    assert r.code != 0 and "call 1 of pause" in r.err, r.err
+    assert state(cell, "one") == "ready"
+    assert cell.ok("exec", "one", "--", "echo", "on", timeout=30) == "on\n"
+    cell.ok("rm", "one")
+
+
 def test_a_snapshot_in_use_stays(cell, engine):
     create(cell, "one")
     cell.ok("snapshot", "save", "one", "used")

@@ -56,6 +56,7 @@ struct engine_info {
 	char runtimes[400]; /* " runc runsc " */
 	char server[100];   /* "Docker 20.10.24" */
 	char security[300]; /* " seccomp apparmor rootless " */
+	char root[300];	    /* where it keeps its images; "": it does not say */
 };
 
 struct engine {

@@ -58,7 +58,10 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 	const json_t *value;
 	size_t i;
 
+	const char *root = json_string_value(json_object_get(info, "DockerRootDir"));
+
 	ret->is_near = is_this_machine(e, info);
+	(void)snprintf(ret->root, sizeof ret->root, "%s", root ? root : "");
 	ret->has_memory = is_true(info, "MemoryLimit");
 	ret->has_cpus = is_true(info, "CpuCfsQuota") || is_true(info, "CPUCfsQuota");
 	ret->has_pids = is_true(info, "PidsLimit");

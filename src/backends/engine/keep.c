@@ -4,6 +4,7 @@
  * an image, and find those of ours whose cell is gone.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +13,10 @@
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/room.h"
 
 #define SAVE_TIMEOUT_MS (60u * 60 * 1000)
+#define SAVE_MAX	(UINT64_C(64) << 30)
 
 static int open_for(const struct engine_kind *kind, struct cell *c, struct engine **ret,
 	const char **ret_container, struct cell_error *err)
@@ -160,6 +163,39 @@ static int commit_path(struct engine *e, const struct cell *c, const char *conta
 	return r < 0 ? cell_fail_errno(err, ENOMEM, "save the container") : 0;
 }
 
+/* An engine writes holes down as zeros: a file that took no space takes all of its length. So it is asked what all files of the
+ * container have together before it is asked to save them. */
+static int check_size(struct engine *e, const char *container, struct cell_error *err)
+{
+	char path[300];
+	json_t *j = NULL;
+
+	(void)snprintf(path, sizeof path, "/containers/%s/json?size=true", container);
+	int r = engine_get(e, path, &j, err);
+	if (r < 0)
+		return r == -ENOENT ? cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone",
+					      container)
+				    : r;
+	uint64_t bytes = number(json_object_get(j, "SizeRw"));
+	json_decref(j);
+	if (bytes > SAVE_MAX) {
+		r = cell_fail(err, CELL_ELIMIT, 0,
+			"what the cell changed of its image has %llu GiB, holes counted; %llu can "
+			"be saved",
+			(unsigned long long)(bytes >> 30), (unsigned long long)(SAVE_MAX >> 30));
+		return cell_error_hint(err, r,
+			"remove large files, or keep them in a workspace or mount of the host");
+	}
+	auto_fd int root = e->info.is_near && *e->info.root
+				   ? open(e->info.root, O_PATH | O_DIRECTORY | O_CLOEXEC)
+				   : -1;
+	r = root < 0 ? 0 : room_check(root, bytes, err);
+	return r < 0 ? cell_error_prefix(err, r,
+			       "save the %llu MiB that the cell changed of its image",
+			       (unsigned long long)(bytes >> 20))
+		     : 0;
+}
+
 int engine_snapshot(const struct engine_kind *kind, struct cell *c, const char *id,
 	unsigned *ret_apart, struct cell_error *err)
 {
@@ -169,6 +205,8 @@ int engine_snapshot(const struct engine_kind *kind, struct cell *c, const char *
 	const char *container;
 	int r = open_for(kind, c, &e, &container, err);
 
+	if (r == 0)
+		r = check_size(e, container, err);
 	if (r == 0)
 		r = commit_path(e, c, container, id, &path, err);
 	if (r < 0)
