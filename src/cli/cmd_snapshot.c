@@ -46,6 +46,7 @@ static int add(const struct cell_snapshot_info *info, void *user)
 		cli_json_string(o, "backend", info->backend);
 		json_object_set_new(o, "created_unix_ms",
 			json_integer((json_int_t)info->created_unix_ms));
+		json_object_set_new(o, "size_bytes", json_integer((json_int_t)info->size_bytes));
 		json_array_append_new(l->list, o);
 		return 0;
 	}
@@ -57,13 +58,15 @@ static int add(const struct cell_snapshot_info *info, void *user)
 	cli_table_add(&l->table, info->backend);
 	cli_table_add(&l->table, info->cell);
 	cli_table_add(&l->table, cli_format_age(text, now_s > made_s ? now_s - made_s : 0));
+	cli_table_add(&l->table, cli_format_size(text, info->size_bytes));
 	cli_table_add(&l->table, info->from);
 	return 0;
 }
 
 static int ls(struct cli *cli, const struct cli_args *args)
 {
-	static const char *const titles[] = {"NAME", "BACKEND", "CELL", "AGE", "FROM", NULL};
+	static const char *const titles[] = {
+		"NAME", "BACKEND", "CELL", "AGE", "SIZE", "FROM", NULL};
 	struct listing l = {.cli = cli, .list = json_array()};
 	struct cell_error err = {0};
 
@@ -130,7 +133,9 @@ static const struct cli_verb verb_ls = {
 	.summary = "list the snapshots",
 	.about = "Lists the snapshots there are, and the image or snapshot that each saved cell "
 		 "had begun "
-		 "with.",
+		 "with. SIZE is what they take in the state directory; what an engine keeps for "
+		 "them is "
+		 "not in it.",
 	.examples = "cell snapshot ls",
 	.head = CLI_NO_COMMAND,
 	.run = ls,

@@ -2,6 +2,7 @@
 /* cells.c: all the cells of a state directory: listing them, removing one by name, cleaning up what
  * crashes left. Works from records and locks alone, connects to no guest but to end it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -277,6 +278,19 @@ static int sweep_places(struct cell_store *s, cell_info_fn fn, void *user)
 		n += k > 0 ? k : 0;
 	}
 	return n;
+}
+
+void snapshot_tidy(bool is_thorough)
+{
+	auto_store struct cell_store store = CELL_STORE_INIT;
+	struct stat st;
+
+	if (cell_store_open(&store, false, NULL) < 0 ||
+		fstatat(store.fd, "snapshots", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return; /* nobody has ever saved anything */
+	snapshot_sweep(&store);
+	if (is_thorough)
+		(void)sweep_places(&store, NULL, NULL);
 }
 
 int cell_prune(cell_info_fn fn, void *user, struct cell_error *err)

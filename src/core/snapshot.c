@@ -47,7 +47,9 @@ static int path_of(const char *name, char ret[PATH_SIZE], struct cell_error *err
 	char owner[CELL_NAME_MAX] = "";
 	int r = 0;
 
-	if (slash) {
+	if (slash && slash - name >= CELL_NAME_MAX) /* its beginning may be somebody else */
+		r = -EINVAL;
+	else if (slash) {
 		(void)snprintf(owner, sizeof owner, "%.*s", (int)(slash - name), name);
 		r = cell_store_check_name(owner, NULL);
 	}
@@ -118,10 +120,11 @@ static int handle_of(int dir, const char *path, struct cell **ret, struct cell_e
 	struct cell_slot slot = CELL_SLOT_INIT;
 	int r = cell_record_load(dir, &record, err);
 
-	if (r < 0)
-		return r == -ENOENT ? cell_fail(err, CELL_EINTERNAL, 0,
-					      "snapshot '%s' has no record", path)
-				    : r;
+	if (r < 0) {
+		r = r == -ENOENT ? cell_fail(err, CELL_EBACKEND, 0, "it has no record") : r;
+		(void)cell_error_prefix(err, r, "snapshot '%s'", path);
+		return cell_error_hint(err, r, "all that can be done is to remove it");
+	}
 	const char *cell = cell_record_str(record, "name");
 	slot.fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	slot.path = strdup(path);
@@ -131,6 +134,16 @@ static int handle_of(int dir, const char *path, struct cell **ret, struct cell_e
 	json_decref(record);
 	cell_slot_done(&slot);
 	return r;
+}
+
+/* No record, or none that can be read: a disk that was full, a Cell that was newer. One of these must not be in the way of the others. */
+static bool is_broken(int dir)
+{
+	json_t *record = NULL;
+	int r = cell_record_load(dir, &record, NULL);
+
+	json_decref(record);
+	return r == -ENOENT || r == -EBADMSG;
 }
 
 static const json_t *about(const struct cell *c)
@@ -395,12 +408,28 @@ static uint64_t space_of(int dir)
 	return bytes;
 }
 
+/* Only what its directory tells. */
+static int tell_broken(int dir, const char *path, cell_snapshot_fn fn, void *user)
+{
+	char name[PATH_SIZE];
+
+	(void)snprintf(name, sizeof name, "%s", path);
+	char *owner_end = strchr(name, '~');
+	if (owner_end)
+		*owner_end = '/';
+	const struct cell_snapshot_info info = {
+		.name = name, .cell = "", .from = "", .backend = "", .size_bytes = space_of(dir)};
+	return fn(&info, user);
+}
+
 static int tell(int all, const char *path, cell_snapshot_fn fn, void *user, struct cell_error *err)
 {
 	auto_fd int dir = open_one(all, path);
 	auto_cell struct cell *c = NULL;
-	int r = dir < 0 ? dir : handle_of(dir, path, &c, err);
 
+	if (dir >= 0 && is_broken(dir))
+		return tell_broken(dir, path, fn, user);
+	int r = dir < 0 ? dir : handle_of(dir, path, &c, err);
 	if (dir == -ENOENT || dir == -ENOTDIR) /* removed meanwhile; a stray file */
 		return 0;
 	if (r < 0)
@@ -438,10 +467,13 @@ int cell_snapshot_list(cell_snapshot_fn fn, void *user, struct cell_error *err)
 	return r;
 }
 
-/* Locked by the caller. First what is elsewhere: the record is what it is found by. */
+/* Locked by the caller. First what is elsewhere: the record is what it is found by. Without one it is left to cell_prune(). */
 static int remove_one(int all, int dir, const char *path, struct cell_error *err)
 {
 	auto_cell struct cell *c = NULL;
+
+	if (is_broken(dir))
+		return cell_remove_tree(all, path, err);
 	int r = handle_of(dir, path, &c, err);
 	const char *id = r < 0 ? NULL : cell_record_str(about(c), "id");
 

@@ -27,3 +27,5 @@ int snapshot_restore(struct cell *c, const struct snapshot_held *h, bool has_wor
 bool snapshot_is_known(const struct cell_store *s, const char *id);
 /* Remove what those left who died while they saved a cell. */
 void snapshot_sweep(struct cell_store *s);
+/* The same for this user's state directory. is_thorough: with what an engine went on to save for them, as cell_prune() does. */
+void snapshot_tidy(bool is_thorough);

@@ -181,6 +181,19 @@ TEST(a_guest_that_goes_on_behind_the_end_is_cut_off)
 	ASSERT_HAS(error.msg, "behind the end");
 }
 
+TEST(an_owner_too_long_is_not_taken_for_another)
+{
+	char name[200];
+
+	(void)scratch_make();
+	memset(name, 'a', 100);
+	(void)snprintf(name + 100, sizeof name - 100, "/x");
+	ASSERT(cell_snapshot_remove(name, &error) < 0);
+	ASSERT_EQ(error.code, CELL_EINVAL);
+	ASSERT(cell_snapshot_remove(name + 100 - 63, &error) < 0);
+	ASSERT_EQ(error.code, CELL_ENOTFOUND);
+}
+
 /* ---- the host keeps some room ---- */
 
 /* A file system of 16.5 MiB; false where none can be had. */

@@ -67,7 +67,8 @@ int remote_snapshot_list(cell_snapshot_fn fn, void *user, struct cell_error *err
 			.cell = remote_text(o, "session"),
 			.from = remote_text(o, "from"),
 			.backend = remote_text(o, "backend"),
-			.created_unix_ms = (uint64_t)created_ns / 1000000};
+			.created_unix_ms = (uint64_t)created_ns / 1000000,
+			.size_bytes = (uint64_t)remote_int(o, "size_bytes")};
 		if (r == 0)
 			r = fn(&info, user);
 	}
