@@ -13,11 +13,13 @@
 #include "server/clock.h"
 #include "server/seat.h"
 #include "server/session.h"
+#include "server/snapshots.h"
 
 #define OWNED_NAME_MAX (TENANT_NAME_MAX + CELL_NAME_MAX)
 
 struct keep {
 	struct call_work base; /* first: call.c gets it */
+	struct quota *quota;
 	char cell[CELL_NAME_MAX];
 	char tenant[TENANT_NAME_MAX];
 	char name[OWNED_NAME_MAX]; /* of a snapshot, with its owner */
@@ -36,6 +38,7 @@ static struct keep *keep_new(struct call *c, void (*work)(struct call_work *w),
 		return NULL;
 	}
 	k->base = (struct call_work){.call = c, .work = work, .done = done};
+	k->quota = c->srv->quota;
 	(void)snprintf(k->tenant, sizeof k->tenant, "%s", c->who.tenant);
 	if (c->session)
 		(void)snprintf(k->cell, sizeof k->cell, "%s", c->session->cell_name);
@@ -167,7 +170,7 @@ static void save_work(struct call_work *w)
 {
 	const struct keep *k = (const struct keep *)(void *)w;
 
-	w->result = cell_snapshot(k->cell, k->name, &w->err);
+	w->result = snapshots_save(k->quota, k->tenant, k->cell, k->name, &w->err);
 }
 
 static void save_done(struct call_work *w)
@@ -204,7 +207,10 @@ static void save_permitted(struct call *c)
 		call_fail(c, &err);
 		return;
 	}
-	start(k);
+	(void)snprintf(k->tenant, sizeof k->tenant, "%s", c->session->tenant);
+	/* as long as there is something to save: those who make and end cells must not wait for it */
+	if (!call_start_work(c->srv->transfers, &k->base))
+		free(k);
 }
 
 static void save(struct call *c)
@@ -241,10 +247,11 @@ static int add(const struct cell_snapshot_info *info, void *user)
 		return 0;
 	bool is_ours = from && !strncmp(info->from, info->name, n + 1);
 	return json_array_append_new(k->list,
-		json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", slash + 1, "session", info->cell,
-			"from", is_ours ? from + 1 : info->from, "backend", info->backend,
-			"created_at",
-			clock_text((int64_t)info->created_unix_ms * NS_PER_MS, text)));
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "name", slash + 1, "session",
+			info->cell, "from", is_ours ? from + 1 : info->from, "backend",
+			info->backend, "created_at",
+			clock_text((int64_t)info->created_unix_ms * NS_PER_MS, text), "size_bytes",
+			(json_int_t)info->size_bytes));
 }
 
 static void list_work(struct call_work *w)
@@ -280,7 +287,7 @@ static void remove_work(struct call_work *w)
 {
 	const struct keep *k = (const struct keep *)(void *)w;
 
-	w->result = cell_snapshot_remove(k->name, &w->err);
+	w->result = snapshots_remove(k->quota, k->tenant, k->name, &w->err);
 }
 
 static void remove_done(struct call_work *w)

@@ -19,6 +19,7 @@ const char *const quota_names[QUOTA_COUNT] = {
 	[QUOTA_CPU_MILLIS] = "cpus",
 	[QUOTA_MEMORY_BYTES] = "memory",
 	[QUOTA_STORAGE_BYTES] = "storage",
+	[QUOTA_SNAPSHOTS] = "snapshots",
 	[QUOTA_STREAMS] = "streams",
 	[QUOTA_EXECS_PER_MINUTE] = "execs_per_minute",
 };
@@ -28,6 +29,7 @@ static const char *const migrations[] = {
 	"NULL,"
 	" cpu_millis INTEGER NOT NULL, memory INTEGER NOT NULL, storage INTEGER NOT NULL) WITHOUT "
 	"ROWID;",
+	"ALTER TABLE quota_holds ADD COLUMN snapshots INTEGER NOT NULL DEFAULT 0;",
 	NULL,
 };
 const struct db_module quota_module = {.name = "quota", .migrations = migrations};
@@ -92,8 +94,8 @@ static const struct quota_limits *limits_of(const struct quota *q, const struct 
 static int load_limits(struct quota *q, struct cell_config *cfg)
 {
 	static const char *const keys[QUOTA_COUNT] = {"server.quotas.cells", "server.quotas.cpus",
-		"server.quotas.memory", "server.quotas.storage", "server.quotas.streams",
-		"server.quotas.execs_per_minute"};
+		"server.quotas.memory", "server.quotas.storage", "server.quotas.snapshots",
+		"server.quotas.streams", "server.quotas.execs_per_minute"};
 	const struct node *tenants = setting(cfg, "server.tenants");
 	struct party *p;
 
@@ -184,7 +186,8 @@ int quota_new(struct cell_config *cfg, struct db *db, struct quota **ret, struct
 	if (r < 0)
 		return r;
 	r = db_each(db, load_hold, q, err,
-		"SELECT id, tenant, cells, cpu_millis, memory, storage FROM quota_holds", "");
+		"SELECT id, tenant, cells, cpu_millis, memory, storage, snapshots FROM quota_holds",
+		"");
 	if (r == -ENOMEM)
 		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "counting what is held");
 	if (r == 0)
@@ -215,10 +218,13 @@ static struct quota_verdict judge(const struct quota *q, const struct party *p,
 static int save_hold(struct quota *q, const char *id, const char *tenant,
 	const uint64_t amounts[QUOTA_HELD], struct cell_error *err)
 {
-	return db_run(q->db, err, "INSERT OR REPLACE INTO quota_holds VALUES (?,?,?,?,?,?)",
-		"ssiiii", id, tenant, (int64_t)amounts[QUOTA_CELLS],
+	return db_run(q->db, err,
+		"INSERT OR REPLACE INTO quota_holds (id, tenant, cells, cpu_millis, memory, "
+		"storage, "
+		"snapshots) VALUES (?,?,?,?,?,?,?)",
+		"ssiiiii", id, tenant, (int64_t)amounts[QUOTA_CELLS],
 		(int64_t)amounts[QUOTA_CPU_MILLIS], (int64_t)amounts[QUOTA_MEMORY_BYTES],
-		(int64_t)amounts[QUOTA_STORAGE_BYTES]);
+		(int64_t)amounts[QUOTA_STORAGE_BYTES], (int64_t)amounts[QUOTA_SNAPSHOTS]);
 }
 
 static int hold(struct quota *q, const char *id, const char *tenant,
@@ -399,6 +405,7 @@ int quota_fail(const struct quota_verdict *v, const char *tenant, struct cell_er
 
 	if (v->retry_after_ms)
 		return cell_error_hint(err, r, "try again in %" PRIu64 " ms", v->retry_after_ms);
-	return cell_error_hint(err, r, "end something first, or raise server.tenants.%.40s.%s",
-		tenant, quota_names[v->kind]);
+	return cell_error_hint(err, r, "%s first, or raise server.tenants.%.40s.%s",
+		v->kind == QUOTA_SNAPSHOTS ? "remove a snapshot" : "end something", tenant,
+		quota_names[v->kind]);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota.h: how much a tenant may. Sessions hold cells, CPU, memory and storage; holds are in the
- * database, so that a server that starts knows them. Execs a minute are a bucket that fills
+ * quota.h: how much a tenant may. Sessions hold cells, CPU, memory and storage, saved ones storage and
+ * their number; holds are in the database, so that a server that starts knows them. Execs a minute are a bucket that fills
  * steadily; streams are counted in memory.
  *
  *	server:
- *	  quotas: {cells: 50, cpus: 16, memory: 32g, storage: 100g, execs_per_minute: 600,
- *	  streams: 200} # each tenant
+ *	  quotas: {cells: 50, cpus: 16, memory: 32g, storage: 100g, snapshots: 20,
+ *	  execs_per_minute: 600, streams: 200} # each tenant
  *	  tenants:
  *	    acme: {cells: 500} # over that
  *
@@ -26,10 +26,11 @@ enum quota_kind {
 	QUOTA_CPU_MILLIS,
 	QUOTA_MEMORY_BYTES,
 	QUOTA_STORAGE_BYTES,
+	QUOTA_SNAPSHOTS,
 	QUOTA_STREAMS,
 	QUOTA_EXECS_PER_MINUTE,
 	QUOTA_COUNT,
-	QUOTA_HELD = QUOTA_STREAMS, /* those below are held by sessions */
+	QUOTA_HELD = QUOTA_STREAMS, /* those below are held by sessions and snapshots */
 };
 extern const char *const quota_names[QUOTA_COUNT]; /* "cells", "cpus" ... as in the configuration */
 
@@ -55,7 +56,7 @@ void quota_free(struct quota *q);
 /* Other limits from now on. */
 int quota_reload(struct quota *q, struct cell_config *cfg, struct cell_error *err);
 
-/* A session takes all of it or nothing. amounts: QUOTA_CELLS .. QUOTA_STORAGE_BYTES. The same id
+/* A session takes all of it or nothing. amounts: QUOTA_CELLS .. QUOTA_SNAPSHOTS. The same id
  * again changes what it holds. 0 also when refused: look at the verdict. */
 int quota_hold(struct quota *q, const char *id, const char *tenant,
 	const uint64_t amounts[QUOTA_HELD], struct quota_verdict *ret, struct cell_error *err);

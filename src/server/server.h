@@ -81,6 +81,7 @@ struct server {
 	unsigned n_streams, n_execs; /* now */
 	unsigned n_adopting;	     /* cells of the last server that are being taken over */
 	bool is_looking;	     /* for cells without an owner */
+	unsigned n_looks;	     /* so far */
 };
 
 /* log.c: one line an event on stderr, key=value, values quoted where needed. */

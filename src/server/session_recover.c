@@ -22,8 +22,10 @@
 #include "server/seat.h"
 #include "server/server.h"
 #include "server/session_parts.h"
+#include "server/snapshots.h"
 
-#define RECOVER_MS 5000
+#define RECOVER_MS     5000
+#define THOROUGH_LOOKS 10 /* after the start: some minutes */
 
 /* ---- from the database ---- */
 
@@ -326,6 +328,7 @@ struct orphans {
 	struct server *srv;
 	char (*names)[CELL_NAME_MAX];
 	size_t n, room;
+	bool is_thorough; /* engines are asked, too */
 };
 
 static int on_cell(const struct cell_info *info, void *user)
@@ -377,7 +380,10 @@ static bool has_owner(struct server *srv, const char *name)
 
 static void list_work(void *arg)
 {
+	struct orphans *o = arg;
+
 	(void)cell_list(on_cell, arg, NULL);
+	snapshots_tidy(o->srv->quota, o->is_thorough);
 }
 
 static void remove_orphans(void *arg)
@@ -429,6 +435,8 @@ static void find_orphans(struct server *srv)
 	if (!o)
 		return;
 	o->srv = srv;
+	/* an engine may go on for a while to save what the last server had asked for */
+	o->is_thorough = srv->n_looks++ < THOROUGH_LOOKS;
 	srv->is_looking = true;
 	if (net_pool_work(srv->lives, list_work, cells_listed, o) < 0)
 		orphans_free(o);
@@ -465,6 +473,8 @@ static int on_hold(const char *id, const char *tenant, void *user)
 	char name[64];
 
 	(void)tenant;
+	if (!strncmp(id, SNAPSHOTS_HOLD, strlen(SNAPSHOTS_HOLD) - 2)) /* counted by snapshots.c */
+		return 0;
 	(void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), id);
 	HASH_FIND_STR(h->srv->sessions, name, s);
 	for (struct session *any = h->srv->sessions; !s && any && id[0] == 'w'; any = any->hh.next)

@@ -166,3 +166,62 @@ TEST(without_a_configuration_nothing_is_limited)
 	quota_free(q);
 	db_free(db);
 }
+
+TEST(snapshots_are_held_beside_sessions_and_share_their_storage)
+{
+	struct cell_config *cfg = config_of("server: {quotas: {snapshots: 2, storage: 10m}}\n");
+	const uint64_t session[QUOTA_HELD] = {[QUOTA_CELLS] = 1, [QUOTA_STORAGE_BYTES] = 6 << 20};
+	uint64_t saved[QUOTA_HELD] = {[QUOTA_SNAPSHOTS] = 2, [QUOTA_STORAGE_BYTES] = 4 << 20};
+	struct quota_verdict v;
+	struct cell_error err = {0};
+	struct quota *q = NULL;
+	struct db *db = NULL;
+
+	ASSERT_OK(db_open(":memory:", &db, &err));
+	ASSERT_OK(quota_new(cfg, db, &q, &err));
+	ASSERT_OK(quota_hold(q, "s1", "acme", session, &v, &err));
+	ASSERT_OK(quota_hold(q, "snapshots/acme", "acme", saved, &v, &err));
+	ASSERT(v.is_allowed);
+	saved[QUOTA_SNAPSHOTS] = 3;
+	ASSERT_OK(quota_hold(q, "snapshots/acme", "acme", saved, &v, &err));
+	ASSERT(!v.is_allowed && v.kind == QUOTA_SNAPSHOTS);
+	ASSERT(quota_fail(&v, "acme", &err) < 0);
+	ASSERT_HAS(err.hint, "remove a snapshot first, or raise server.tenants.acme.snapshots");
+	saved[QUOTA_SNAPSHOTS] = 2;
+	saved[QUOTA_STORAGE_BYTES] = 5 << 20;
+	ASSERT_OK(quota_hold(q, "snapshots/acme", "acme", saved, &v, &err));
+	ASSERT(!v.is_allowed && v.kind == QUOTA_STORAGE_BYTES);
+	quota_free(q);
+	/* the next server knows it */
+	struct quota_limits limits;
+	uint64_t used[QUOTA_COUNT];
+	ASSERT_OK(quota_new(cfg, db, &q, &err));
+	quota_used(q, "acme", &limits, used);
+	ASSERT_EQ(used[QUOTA_SNAPSHOTS], 2);
+	ASSERT_EQ(used[QUOTA_STORAGE_BYTES], 10 << 20);
+	quota_free(q);
+	cell_config_free(cfg);
+	db_free(db);
+}
+
+TEST(holds_of_a_database_from_before_snapshots_are_taken_over)
+{
+	const struct db_module before = {.name = "quota",
+		.migrations = (const char *const[]){quota_module.migrations[0], NULL}};
+	struct cell_error err = {0};
+	struct quota_limits limits;
+	uint64_t used[QUOTA_COUNT];
+	struct quota *q = NULL;
+	struct db *db = NULL;
+
+	ASSERT_OK(db_open(":memory:", &db, &err));
+	ASSERT_OK(db_migrate(db, &before, &err));
+	ASSERT(db_run(db, &err, "INSERT INTO quota_holds VALUES ('s1','acme',1,2,3,4)", "") >= 0);
+	ASSERT_OK(quota_new(NULL, db, &q, &err));
+	quota_used(q, "acme", &limits, used);
+	ASSERT_EQ(used[QUOTA_CELLS], 1);
+	ASSERT_EQ(used[QUOTA_STORAGE_BYTES], 4);
+	ASSERT_EQ(used[QUOTA_SNAPSHOTS], 0);
+	quota_free(q);
+	db_free(db);
+}

@@ -107,7 +107,8 @@ const struct key_type_info key_types[KEY_TYPE_COUNT] = {
 		{.path = p "memory", .type = KEY_BYTES, .doc = "memory of all cells together"},    \
 		{.path = p "storage",                                                              \
 			.type = KEY_BYTES,                                                         \
-			.doc = "bytes on disk of all cells together"},                             \
+			.doc = "bytes on disk of all cells and snapshots together"},               \
+		{.path = p "snapshots", .type = KEY_INT, .doc = "saved cells that are kept"},      \
 		{.path = p "streams",                                                              \
 			.type = KEY_INT,                                                           \
 			.doc = "streams, terminals and transfers open at once"},                   \
