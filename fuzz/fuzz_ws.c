@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/text.h"
+#include "base/utf8.h"
 #include "net/ws.h"
 #include "net/ws_frame.h"
 
@@ -30,7 +30,8 @@ static uint64_t run(const uint8_t *p, size_t n, size_t step, bool is_server)
 			break;
 		}
 		if (r > 0) {
-			if (f.p[f.n] != '\0' || (f.opcode == WS_OP_TEXT && !net_is_utf8(f.p, f.n)))
+			if (f.p[f.n] != '\0' ||
+				(f.opcode == WS_OP_TEXT && !utf8_is_valid(f.p, f.n)))
 				abort();
 			h = h * 31 + f.opcode + f.code;
 			for (size_t i = 0; i < f.n; i++)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "cli/memory.h"
 #include "cli/text.h"
 
@@ -132,7 +133,7 @@ void cli_json_string(json_t *obj, const char *key, const char *s)
 
 void cli_json_bytes(json_t *obj, const char *key, const void *p, size_t n)
 {
-	if (cli_is_utf8(p, n)) {
+	if (utf8_is_valid(p, n)) {
 		json_object_set_new(obj, key, json_stringn_nocheck(n ? p : "", n));
 		return;
 	}

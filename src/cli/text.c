@@ -5,50 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* How the bytes at p begin as UTF-8: the length of a whole character, 0 when more bytes are needed,
- * -1 when no character begins so. */
-static int utf8_next(const uint8_t *p, size_t n)
-{
-	uint8_t low = 0x80, high = 0xbf;
-	int len;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return -1;
-	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	if (p[0] == 0xe0)
-		low = 0xa0;
-	else if (p[0] == 0xed)
-		high = 0x9f;
-	else if (p[0] == 0xf0)
-		low = 0x90;
-	else if (p[0] == 0xf4)
-		high = 0x8f;
-	for (int i = 1; i < len; i++) {
-		if ((size_t)i >= n)
-			return 0;
-		if (p[i] < low || p[i] > high)
-			return -1;
-		low = 0x80;
-		high = 0xbf;
-	}
-	return len;
-}
-
-bool cli_is_utf8(const void *p, size_t n)
-{
-	const uint8_t *s = p;
-
-	while (n) {
-		int len = utf8_next(s, n);
-		if (len <= 0)
-			return false;
-		s += len;
-		n -= (size_t)len;
-	}
-	return true;
-}
+#include "base/utf8.h"
 
 static int show_byte(uint8_t c, struct buf *out)
 {

@@ -12,10 +12,6 @@
 
 #include "base/buf.h"
 
-/* Well-formed UTF-8 as Unicode defines it: no overlong forms, no surrogates, nothing past U+10FFFF.
- */
-bool cli_is_utf8(const void *p, size_t n);
-
 /* A stream of bytes on its way to a terminal. Zeroed means fresh. */
 struct cli_neutral {
 	uint8_t held[80]; /* the beginning of a sequence whose end has not come yet */

@@ -87,45 +87,6 @@ bool net_is_field_value(const char *s, size_t n)
 	return true;
 }
 
-/* How many bytes the character at p has, or 0: overlong forms, surrogates and what is beyond U+10FFFF
- * are none. */
-static size_t utf8_char(const unsigned char *p, size_t n)
-{
-	size_t len = p[0] < 0x80		   ? 1
-		     : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-		     : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-		     : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-						   : 0;
-
-	if (len == 0 || len > n)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
-		return 0;
-	return len;
-}
-
-bool net_is_utf8(const void *data, size_t n)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < n;) {
-		uint64_t eight;
-		if (n - i >= 8 && (memcpy(&eight, p + i, 8), !(eight & 0x8080808080808080u))) {
-			i += 8;
-			continue;
-		}
-		size_t k = utf8_char(p + i, n - i);
-		if (k == 0)
-			return false;
-		i += k;
-	}
-	return true;
-}
-
 /* The next element of a comma list, without blanks around it; *p is behind it. False at the end. */
 static bool next_element(const char **p, const char **ret, size_t *ret_n)
 {

@@ -18,7 +18,6 @@ int net_encode(struct buf *b, const char *s, size_t n, bool keep_slash);
 
 bool net_is_token(const char *s, size_t n);	  /* of RFC 9110: a header's name, a method */
 bool net_is_field_value(const char *s, size_t n); /* no CR, LF, NUL or other control but tab */
-bool net_is_utf8(const void *p, size_t n);
 
 /* Is the token in the comma-separated list, whatever its case, with or without ;parameters? */
 bool net_list_has(const char *list, const char *token);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "net/http.h"
 #include "net/http_internal.h"
-#include "net/text.h"
 #include "net/ws_frame.h"
 
 #define CLOSE_WAIT_MS  5000
@@ -308,7 +308,7 @@ int ws_send(struct ws *w, enum ws_type type, const void *p, size_t n)
 
 	if (w->is_closing)
 		return -EPIPE;
-	if (type == WS_TEXT && !net_is_utf8(p, n))
+	if (type == WS_TEXT && !utf8_is_valid(p, n))
 		return -EILSEQ;
 	/* In one call, so that the frame is refused whole or taken whole. */
 	return answer_raw(w->x, (struct iovec[]){{head, k}, {(void *)(uintptr_t)p, n}}, 2);

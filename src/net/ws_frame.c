@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/text.h"
+#include "base/utf8.h"
 #include "net/ws.h"
 
 void ws_decoder_init(struct ws_decoder *d, bool is_server, size_t max_message)
@@ -136,7 +136,7 @@ static int take_close(struct ws_decoder *d, struct ws_frame *ret)
 	ret->n -= 2;
 	if (!is_sendable_code(ret->code))
 		return -WS_PROTOCOL_ERROR;
-	return net_is_utf8(ret->p, ret->n) ? 1 : -WS_BAD_TEXT;
+	return utf8_is_valid(ret->p, ret->n) ? 1 : -WS_BAD_TEXT;
 }
 
 /* A frame is complete. 1: so is a message. */
@@ -156,7 +156,7 @@ static int end_frame(struct ws_decoder *d, struct ws_frame *ret)
 		d->message_opcode, (const uint8_t *)buf_str(&d->message), d->message.len, 0};
 	d->message_opcode = 0;
 	d->is_message_done = true;
-	if (ret->opcode == WS_OP_TEXT && !net_is_utf8(ret->p, ret->n))
+	if (ret->opcode == WS_OP_TEXT && !utf8_is_valid(ret->p, ret->n))
 		return -WS_BAD_TEXT;
 	return 1;
 }
@@ -225,7 +225,7 @@ size_t ws_encode_close(uint8_t ret[WS_CONTROL_MAX], unsigned code, const char *r
 	if (n > WS_CONTROL_MAX - 2)
 		n = WS_CONTROL_MAX - 2;
 	/* Not in the middle of a character. */
-	while (n > 0 && !net_is_utf8(reason, n))
+	while (n > 0 && !utf8_is_valid(reason, n))
 		n--;
 	ret[0] = (uint8_t)(code >> 8);
 	ret[1] = (uint8_t)code;

@@ -8,50 +8,19 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "server/exec.h"
-
-/* Length of the UTF-8 sequence at p, 0 when there is none. */
-static size_t sequence(const uint8_t *p, size_t n)
-{
-	size_t len = p[0] < 0x80		   ? 1
-		     : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-		     : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-		     : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-						   : 0;
-
-	if (!len || len > n)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if (len == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0)))
-		return 0;
-	if (len == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90)))
-		return 0;
-	return len;
-}
-
-static bool is_text(const uint8_t *p, size_t n)
-{
-	while (n) {
-		size_t k = sequence(p, n);
-		if (!k)
-			return false;
-		p += k;
-		n -= k;
-	}
-	return true;
-}
 
 static json_t *replaced(const uint8_t *p, size_t n)
 {
 	auto_buf struct buf b = BUF_INIT(3 * n + 1);
 
 	while (n) {
-		size_t k = sequence(p, n);
-		(void)buf_add(&b, k ? (const char *)p : "\xef\xbf\xbd", k ? k : 3);
-		p += k ? k : 1;
-		n -= k ? k : 1;
+		int len = utf8_next(p, n);
+		size_t taken = len > 0 ? (size_t)len : 1;
+		(void)buf_add(&b, len > 0 ? (const char *)p : "\xef\xbf\xbd", len > 0 ? taken : 3);
+		p += taken;
+		n -= taken;
 	}
 	return json_stringn_nocheck(buf_str(&b), b.len);
 }
@@ -74,7 +43,7 @@ void flow_put_text(json_t *o, const char *name, const uint8_t *p, size_t n)
 		(void)json_object_set_new(o, name, json_string(""));
 		return;
 	}
-	if (is_text(p, n)) {
+	if (utf8_is_valid(p, n)) {
 		(void)json_object_set_new(o, name, json_stringn_nocheck((const char *)p, n));
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reaches a terminal, what counts as UTF-8, base64. */
+/* What reaches a terminal, base64. */
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -131,33 +131,6 @@ TEST(a_name_is_one_line)
 	ASSERT_OK(cli_visible("a\nb\tc\x1b[31m\xff\xc2\x9b\xc3\xbc", 15, &out));
 	ASSERT_STR(buf_str(&out), "a\\nb\\tc^[[31m\\xff\\xc2\\x9b\xc3\xbc");
 	buf_done(&out);
-}
-
-#define UTF8(bytes) cli_is_utf8(bytes, sizeof(bytes) - 1)
-
-TEST(utf8_is_what_unicode_says)
-{
-	ASSERT(UTF8(""));
-	ASSERT(UTF8("plain\0nul"));
-	ASSERT(UTF8("\xc2\x80\xdf\xbf"));
-	ASSERT(UTF8("\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"));
-	ASSERT(UTF8("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"));
-}
-
-TEST(utf8_has_no_overlong_forms_surrogates_or_halves)
-{
-	ASSERT(!UTF8("\xff"));
-	ASSERT(!UTF8("\x80"));
-	ASSERT(!UTF8("\xc3"));
-	ASSERT(!UTF8("\xc0\x80"));
-	ASSERT(!UTF8("\xc1\xbf"));
-	ASSERT(!UTF8("\xe0\x9f\xbf"));
-	ASSERT(!UTF8("\xed\xa0\x80"));
-	ASSERT(!UTF8("\xf0\x8f\xbf\xbf"));
-	ASSERT(!UTF8("\xf4\x90\x80\x80"));
-	ASSERT(!UTF8("\xf5\x80\x80\x80"));
-	ASSERT(!UTF8("\xe2\x82"));
-	ASSERT(!UTF8("a\xe2\x28\xa1"));
 }
 
 static const char *base64(const char *bytes, size_t n)

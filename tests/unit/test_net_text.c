@@ -47,22 +47,6 @@ TEST(what_is_encoded_decodes_to_itself)
 	buf_done(&b);
 }
 
-TEST(utf8_is_checked_strictly)
-{
-	static const char *const good[] = {"", "plain", "\xc3\xa4", "\xe2\x82\xac",
-		"\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf",
-		"12345678\xc3\xa4"
-		"12345678"};
-	static const char *const bad[] = {"\x80", "\xc0\xaf", "\xc1\xbf", "\xe0\x80\xaf",
-		"\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-		"\xe2\x82", "\xff", "1234567\xff", "12345678\xc3"};
-
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-		ASSERT(net_is_utf8(good[i], strlen(good[i])));
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		ASSERT(!net_is_utf8(bad[i], strlen(bad[i])));
-}
-
 TEST(lists_are_searched_by_whole_words)
 {
 	ASSERT(net_list_has("keep-alive, Upgrade", "upgrade"));

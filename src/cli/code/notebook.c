@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "cli/memory.h"
-#include "cli/text.h"
 #include "core/code_language.h"
 #include "core/run_gather.h"
 
@@ -231,18 +231,6 @@ void notebook_begin(struct notebook *nb, json_t *cell, struct notebook_outputs *
 		.text = BUF_INIT(STREAM_MAX)};
 }
 
-/* Length of the character at p; 0: it is none. */
-static size_t character(const uint8_t *p, size_t n)
-{
-	size_t len = p[0] < 0x80		   ? 1
-		     : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-		     : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-		     : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-						   : 0;
-
-	return len && len <= n && cli_is_utf8(p, len) ? len : 0;
-}
-
 /* Lines, as notebooks keep text. Bytes that are no UTF-8 become U+FFFD: JSON has no other way. */
 static json_t *lines_of(const uint8_t *p, size_t n)
 {
@@ -250,11 +238,13 @@ static json_t *lines_of(const uint8_t *p, size_t n)
 	json_t *list = json_array();
 
 	while (n) {
-		size_t len = character(p, n);
+		int len = utf8_next(p, n);
+		size_t taken = len > 0 ? (size_t)len : 1;
 		bool is_end = *p == '\n';
-		(void)buf_add(&line, len ? (const void *)p : "\xef\xbf\xbd", len ? len : 3);
-		p += len ? len : 1;
-		n -= len ? len : 1;
+		(void)buf_add(&line, len > 0 ? (const void *)p : "\xef\xbf\xbd",
+			len > 0 ? taken : 3);
+		p += taken;
+		n -= taken;
 		if (is_end || !n) {
 			(void)json_array_append_new(list,
 				json_stringn_nocheck(buf_str(&line), line.len));

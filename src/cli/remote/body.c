@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/memory.h"
 #include "cli/remote/remote.h"
-#include "cli/text.h"
 #include "core/env.h"
 
 static int no_path(const char *what, const char *path, struct cell_error *err)
@@ -100,7 +100,7 @@ static json_t *pairs(const char *const *list)
 int remote_env_json(const char *const *env, json_t **ret, struct cell_error *err)
 {
 	for (const char *const *e = env; e && *e; e++)
-		if (!cli_is_utf8(*e, strlen(*e))) {
+		if (!utf8_is_valid(*e, strlen(*e))) {
 			cell_fail(err, CELL_EINVAL, 0, "the variable '%.*s' is no UTF-8",
 				(int)strcspn(*e, "="), *e);
 			return cell_error_hint(err, -EINVAL,

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "cli/memory.h"
 #include "cli/remote/remote.h"
-#include "cli/text.h"
 #include "core/run_record.h"
 #include "server/clock.h"
 
@@ -226,7 +226,7 @@ static int order_json(const struct cell_code_opts *o, json_t **ret, struct cell_
 	size_t n = o->code_len ? o->code_len : strlen(o->code);
 	json_t *body;
 
-	if (!cli_is_utf8(o->code, n) || memchr(o->code, 0, n)) {
+	if (!utf8_is_valid(o->code, n) || memchr(o->code, 0, n)) {
 		cell_fail(err, CELL_EINVAL, 0, "the code is no UTF-8");
 		return cell_error_hint(err, -EINVAL, "a server takes text only");
 	}
@@ -309,7 +309,7 @@ static int order(struct remote_run *x, const char *what, json_t *body, struct ce
 
 int remote_code_answer(struct cell_code_run *x, const char *line, struct cell_error *err)
 {
-	if (line && !cli_is_utf8(line, strlen(line)))
+	if (line && !utf8_is_valid(line, strlen(line)))
 		return cell_fail(err, CELL_EINVAL, 0, "the answer is no UTF-8");
 	return order(run_of(x), "input",
 		line ? json_pack("{s:s}", "text", line) : json_pack("{s:b}", "eof", 1), err);

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "cli/memory.h"
 #include "cli/remote/remote.h"
 #include "cli/signals.h"
-#include "cli/text.h"
 #include "server/clock.h"
 
 #define WINDOW \
@@ -366,7 +366,7 @@ static struct remote_exec *exec_new(struct cell *c, const char *id)
 
 static int check_text(const char *what, const char *s, struct cell_error *err)
 {
-	if (!s || cli_is_utf8(s, strlen(s)))
+	if (!s || utf8_is_valid(s, strlen(s)))
 		return 0;
 	cell_fail(err, CELL_EINVAL, 0, "%s is no UTF-8", what);
 	return cell_error_hint(err, -EINVAL,
