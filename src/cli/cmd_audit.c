@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/cells.h"
@@ -76,12 +77,12 @@ struct output {
 	uint64_t last_seq, n;
 };
 
-static void say(FILE *to, const char *before, json_t *record, const char *name)
+static void say(const char *before, json_t *record, const char *name)
 {
 	const char *text = json_string_value(json_object_get(record, name));
 
 	if (text) {
-		(void)fprintf(to, " %s", before);
+		(void)printf(" %s", before);
 		cli_print_name(text);
 	}
 }
@@ -92,20 +93,24 @@ static void print_for_people(json_t *record)
 	json_t *decision = json_object_get(record, "decision"),
 	       *outcome = json_object_get(record, "outcome");
 	const char *time = json_string_value(json_object_get(record, "time"));
+	char when[24];
 
-	(void)printf("%6" JSON_INTEGER_FORMAT " %.23sZ",
-		json_integer_value(json_object_get(record, "seq")), time ? time : "");
-	say(stdout, "", record, "kind");
-	say(stdout, "", record, "action");
-	say(stdout, "tenant=", record, "tenant");
-	say(stdout, "actor=", record, "actor");
-	say(stdout, "session=", record, "session");
-	say(stdout, "backend=", record, "backend");
-	say(stdout, "exec=", record, "exec");
-	say(stdout, "request=", record, "request_id");
-	say(stdout, "", decision, "effect");
-	say(stdout, "by ", decision, "rule");
-	say(stdout, "-> ", outcome, "code");
+	(void)snprintf(when, sizeof when, "%s", time ? time : "");
+	(void)printf("%6" JSON_INTEGER_FORMAT " ",
+		json_integer_value(json_object_get(record, "seq")));
+	cli_print_name(when);
+	(void)putchar('Z');
+	say("", record, "kind");
+	say("", record, "action");
+	say("tenant=", record, "tenant");
+	say("actor=", record, "actor");
+	say("session=", record, "session");
+	say("backend=", record, "backend");
+	say("exec=", record, "exec");
+	say("request=", record, "request_id");
+	say("", decision, "effect");
+	say("by ", decision, "rule");
+	say("-> ", outcome, "code");
 	json_t *code = json_object_get(outcome, "exit_code");
 	if (json_is_integer(code))
 		(void)printf(" exit=%" JSON_INTEGER_FORMAT, json_integer_value(code));
@@ -120,16 +125,17 @@ static int print_record(json_t *record, const char *line, size_t len, void *user
 	o->n++;
 	if (o->form == PEOPLE) {
 		print_for_people(record);
-	} else if (o->form == LINES) {
+	} else if (o->form == LINES &&
+		   !isatty(fileno(o->to))) { /* byte for byte: it may be verified */
 		(void)fwrite(line, 1, len, o->to);
 		(void)fputc('\n', o->to);
 	} else {
-		json_t *event = audit_to_ocsf(record);
-		if (!event)
-			return -ENOMEM;
-		(void)json_dumpf(event, o->to, JSON_COMPACT);
-		(void)fputc('\n', o->to);
+		json_t *event = o->form == LINES ? json_incref(record) : audit_to_ocsf(record);
+		auto_free char *text = cli_json_text(event, JSON_COMPACT, fileno(o->to));
 		json_decref(event);
+		if (!text)
+			return -ENOMEM;
+		(void)fprintf(o->to, "%s\n", text);
 	}
 	if (ferror(o->to))
 		return -EPIPE;

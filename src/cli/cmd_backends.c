@@ -12,10 +12,13 @@
 static void print_lack(const struct cli *cli, const char *title, const char *reason,
 	const char *fix)
 {
-	printf("  %s%-22s%s %s\n", cli_style(cli->color_out, CLI_WARN), title,
-		cli_style(cli->color_out, CLI_PLAIN), reason);
-	if (*fix)
-		printf("  %-22s fix: %s\n", "", fix);
+	printf("  %s%-22s%s ", cli_style(cli->color_out, CLI_WARN), title,
+		cli_style(cli->color_out, CLI_PLAIN));
+	cli_print_line(reason);
+	if (!*fix)
+		return;
+	printf("  %-22s fix: ", "");
+	cli_print_line(fix);
 }
 
 static const struct cell_lack *find_lack(const struct cell_backend_info *info, int cap)
@@ -28,8 +31,10 @@ static const struct cell_lack *find_lack(const struct cell_backend_info *info, i
 
 static void print_advice(const char *what, const char *text)
 {
-	if (text && *text)
-		printf("%s: %s\n", what, text);
+	if (!text || !*text)
+		return;
+	printf("%s: ", what);
+	cli_print_line(text);
 }
 
 /* What no machine could make it promise. */
@@ -49,18 +54,17 @@ static void print_never(const struct cell_backend_info *info)
 
 static void print_one(const struct cli *cli, const struct cell_backend_info *info)
 {
-	printf("%s%s%s: %s\n", cli_style(cli->color_out, CLI_BOLD), info->name,
-		cli_style(cli->color_out, CLI_PLAIN), info->summary ? info->summary : "");
-	if (info->wall)
-		printf("walls: %s\n", info->wall);
+	(void)fputs(cli_style(cli->color_out, CLI_BOLD), stdout);
+	cli_print_name(info->name);
+	printf("%s: ", cli_style(cli->color_out, CLI_PLAIN));
+	cli_print_line(info->summary ? info->summary : "");
+	print_advice("walls", info->wall);
 	print_advice("needs", info->needs);
 	print_advice("take it for", info->take_for);
 	print_advice("not for", info->not_for);
 	printf("tier: %d\nusable: %s\n", info->tier, cli_backend_state(info));
-	if (!info->is_usable && *info->reason)
-		printf("reason: %s\n", info->reason);
-	if (!info->is_usable && *info->fix)
-		printf("fix: %s\n", info->fix);
+	print_advice("reason", info->is_usable ? "" : info->reason);
+	print_advice("fix", info->is_usable ? "" : info->fix);
 	if (!info->is_built)
 		return;
 	printf("\npromised here:\n");
@@ -132,7 +136,7 @@ static int backends(struct cli *cli, const struct cli_args *args)
 		if (cli->is_quiet) {
 			for (size_t i = 0; i < n; i++)
 				if (list[i].is_usable)
-					(void)puts(list[i].name);
+					cli_print_line(list[i].name);
 		} else {
 			print_table(cli, list, n);
 		}

@@ -4,9 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "cli/args.h"
 #include "cli/complete.h"
 #include "cli/output.h"
+#include "cli/text.h"
+
+#define REMARK_MAX 200
 
 static const char bash_script[] =
 	"# bash completion for cell: asks `cell __complete`.\n"
@@ -24,7 +28,10 @@ static const char bash_script[] =
 	"\t\t\t< <(compgen -f -- \"${cur#*=}\") ;;\n"
 	"\t\t:directories) compopt -o filenames; mapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY \\\n"
 	"\t\t\t< <(compgen -d -- \"${cur#*=}\") ;;\n"
-	"\t\t*) COMPREPLY+=(\"$word\"); [[ $word == *[:/] ]] && compopt -o nospace ;;\n"
+	"\t\t*) [[ $word == *[:/] ]] && compopt -o nospace\n"
+	"\t\t\t# a name out of a cell is put into the line: no $(...) of its may be run\n"
+	"\t\t\t[[ $word == *[^[:alnum:]_./:=@%+,-]* ]] && printf -v word %q \"$word\"\n"
+	"\t\t\tCOMPREPLY+=(\"$word\") ;;\n"
 	"\t\tesac\n"
 	"\tdone < <(\"${words[0]}\" __complete -- \"${words[@]:1}\" 2>/dev/null)\n"
 	"\t# bash has already split the word at : and =, and wants only the rest back\n"
@@ -120,13 +127,17 @@ const struct cli_verb cli_verb_completion = {
 	.run = completion,
 };
 
-/* A newline or tab inside a candidate cannot be told from the ends of lines and words. */
+/* A newline or tab inside a candidate cannot be told from the ends of lines and words; and shells show both as they are, which may be a file's
+ * name or a command line of the cell's. */
 static void print_candidate(const char *word, const char *about, void *user)
 {
+	auto_buf struct buf shown = BUF_INIT(REMARK_MAX * 4);
+
 	(void)user;
-	if (strpbrk(word, "\n\t"))
+	if (!cli_is_visible(word))
 		return;
-	printf("%s\t%.*s\n", word, (int)strcspn(about, "\n\t"), about);
+	(void)cli_visible(about, strnlen(about, REMARK_MAX), &shown);
+	printf("%s\t%s\n", word, buf_str(&shown));
 }
 
 static int complete(struct cli *cli, const struct cli_args *args)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/args.h"
@@ -102,9 +103,9 @@ static int show(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	for (const char *const *f = cell_config_files(cfg); f && *f; f++)
 		cli_tell(cli, "read %s", *f);
-	(void)fputs(text, stdout);
-	if (*text && text[strlen(text) - 1] != '\n')
-		(void)putchar('\n');
+	if (cli->is_json && isatty(STDOUT_FILENO))
+		return cli_print_json(cli, json_loads(text, 0, NULL));
+	cli_print_lines(text);
 	return cli_flush(cli);
 }
 

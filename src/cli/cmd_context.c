@@ -68,7 +68,7 @@ static int add(const struct cell_context_info *info, void *user)
 	json_t *o;
 
 	if (l->cli->is_quiet && !l->cli->is_json) {
-		printf("%s\n", info->name);
+		cli_print_line(info->name);
 		return 0;
 	}
 	if (!l->cli->is_json) {
@@ -157,7 +157,7 @@ static int create(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	if (cli->is_json)
 		return cli_print_json(cli, json_pack("{s:s}", "name", name));
-	puts(name);
+	cli_print_line(name);
 	return cli_flush(cli);
 }
 
@@ -292,7 +292,7 @@ static int print_variables(const struct cli *cli, json_t *list)
 	json_array_foreach (list, i, v) {
 		const json_t *bytes = json_object_get(v, "size");
 		if (cli->is_quiet) {
-			printf("%s\n", text_of(v, "name"));
+			cli_print_line(text_of(v, "name"));
 			continue;
 		}
 		cli_table_add(&t, text_of(v, "name"));
@@ -348,8 +348,7 @@ static int get(struct cli *cli, const struct cli_args *args)
 	const json_t *value = json_object_get(o, "value");
 	const char *plain = text_of(json_object_get(o, "data"), "text/plain");
 	auto_free char *json = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-	cli_print_name(json ? json : plain);
-	putchar('\n');
+	cli_print_line(json ? json : plain);
 	json_decref(o);
 	return cli_flush(cli);
 }

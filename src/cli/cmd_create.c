@@ -70,7 +70,7 @@ static int create(struct cli *cli, const struct cli_args *args)
 	}
 	cli_tell_degraded(cli, c);
 	if (!cli->is_json) {
-		puts(cells->name(c));
+		cli_print_line(cells->name(c));
 		return cli_flush(cli);
 	}
 	o = json_object();

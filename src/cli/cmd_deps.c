@@ -236,7 +236,7 @@ static int deps_lock(struct cli *cli, const struct cli_args *args)
 		return cli_fail(cli, &err);
 	if (cli->is_json)
 		return cli_print_json(cli, json_pack("{s:s}", "lock", text));
-	(void)fputs(text, stdout);
+	cli_print_lines(text);
 	return cli_flush(cli);
 }
 

@@ -18,13 +18,22 @@ static const char *const words[] = {
 static const enum cli_style styles[] = {
 	[CLI_HEALTH_OK] = CLI_GOOD, [CLI_HEALTH_WARN] = CLI_WARN, [CLI_HEALTH_BAD] = CLI_BAD};
 
+/* A line below what it is about. Both may quote a server or an engine. */
+static void print_more(const char *what, const char *text)
+{
+	if (!text || !*text)
+		return;
+	printf("  %-5s %-16s %s: ", "", "", what);
+	cli_print_line(text);
+}
+
 static void print_line(const struct cli *cli, enum cli_health health, const char *name,
 	const char *detail, const char *fix)
 {
-	printf("  %s%-5s%s %-16s %s\n", cli_style(cli->color_out, styles[health]), words[health],
-		cli_style(cli->color_out, CLI_PLAIN), name, detail);
-	if (fix && *fix)
-		printf("  %-5s %-16s fix: %s\n", "", "", fix);
+	printf("  %s%-5s%s %-16s ", cli_style(cli->color_out, styles[health]), words[health],
+		cli_style(cli->color_out, CLI_PLAIN), name);
+	cli_print_line(detail);
+	print_more("fix", fix);
 }
 
 static void print_backend(const struct cli *cli, const struct cell_backend_info *b)
@@ -32,10 +41,9 @@ static void print_backend(const struct cli *cli, const struct cell_backend_info 
 	print_line(cli, b->is_usable ? CLI_HEALTH_OK : CLI_HEALTH_WARN, b->name,
 		b->is_usable ? b->summary : b->reason, b->is_usable ? "" : b->fix);
 	for (size_t i = 0; b->is_usable && i < b->n_lacks && i < CELL_LACKS_MAX; i++) {
-		printf("  %-5s %-16s without %s: %s\n", "", "", cell_cap_name(b->lacks[i].cap),
-			b->lacks[i].reason);
-		if (*b->lacks[i].fix)
-			printf("  %-5s %-16s fix: %s\n", "", "", b->lacks[i].fix);
+		printf("  %-5s %-16s without %s: ", "", "", cell_cap_name(b->lacks[i].cap));
+		cli_print_line(b->lacks[i].reason);
+		print_more("fix", b->lacks[i].fix);
 	}
 }
 
@@ -54,10 +62,8 @@ static int print_wall(const struct cell_wall *w, void *user)
 			p->backend, cli_style(p->cli->color_out, CLI_PLAIN));
 	p->has_title = true;
 	print_line(p->cli, w->is_weak ? CLI_HEALTH_WARN : CLI_HEALTH_OK, w->name, w->how, NULL);
-	if (w->better)
-		printf("  %-5s %-16s better: %s\n", "", "", w->better);
-	if (w->fix)
-		printf("  %-5s %-16s fix: %s\n", "", "", w->fix);
+	print_more("better", w->better);
+	print_more("fix", w->fix);
 	return 0;
 }
 

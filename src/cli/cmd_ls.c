@@ -63,7 +63,7 @@ static int add(const struct cell_info *info, void *user)
 	if (l->cli->is_json)
 		json_array_append_new(l->list, cli_cell_json(info));
 	else if (l->cli->is_quiet)
-		(void)puts(info->name);
+		cli_print_line(info->name);
 	else
 		add_row(l, info);
 	return 0;

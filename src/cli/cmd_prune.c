@@ -20,9 +20,12 @@ static int note(const struct cell_info *info, void *user)
 	if (p->cli->is_json)
 		json_array_append_new(p->list, json_string(info->name));
 	else if (p->cli->is_quiet)
-		(void)puts(info->name);
-	else
-		printf("removed %s (%s)\n", info->name, cli_state_name(info->state));
+		cli_print_line(info->name);
+	else {
+		(void)fputs("removed ", stdout);
+		cli_print_name(info->name);
+		printf(" (%s)\n", cli_state_name(info->state));
+	}
 	return 0;
 }
 

@@ -90,7 +90,7 @@ static int add(const struct cell_exec_info *info, void *user)
 	if (l->cli->is_json)
 		add_json(l->list, l->cell, info);
 	else if (l->cli->is_quiet)
-		printf("%s\n", info->id);
+		cli_print_line(info->id);
 	else
 		add_row(l, info);
 	return 0;

@@ -22,7 +22,7 @@ static int save(struct cli *cli, const struct cli_args *args)
 	if (cli->is_json)
 		return cli_print_json(cli, json_pack("{s:s, s:s}", "name", args->operands[1],
 						   "cell", args->operands[0]));
-	(void)puts(args->operands[1]);
+	cli_print_line(args->operands[1]);
 	return cli_flush(cli);
 }
 
@@ -51,7 +51,7 @@ static int add(const struct cell_snapshot_info *info, void *user)
 		return 0;
 	}
 	if (l->cli->is_quiet) {
-		(void)puts(info->name);
+		cli_print_line(info->name);
 		return 0;
 	}
 	cli_table_add(&l->table, info->name);

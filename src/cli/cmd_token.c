@@ -187,7 +187,7 @@ static int create(struct cli *cli, const struct cli_args *args)
 		cli_json_string(j, "token", text);
 		r = cli_print_json(cli, j);
 	} else {
-		(void)puts(text);
+		cli_print_line(text);
 		r = cli_flush(cli);
 		cli_note(cli, "this is the only time it is shown; the id is %s", t.id);
 	}
@@ -223,7 +223,7 @@ static int add(const struct token *t, void *user)
 	if (l->cli->is_json) {
 		json_array_append_new(l->list, token_json(t));
 	} else if (l->cli->is_quiet) {
-		(void)puts(t->id);
+		cli_print_line(t->id);
 	} else {
 		cli_table_add(&l->table, t->id);
 		cli_table_add(&l->table, t->tenant);

@@ -155,7 +155,7 @@ static int start_detached(const struct cli *cli, struct cell *c, struct cell_exe
 		cli_json_string(*ret_json, "cell", cells->name(c));
 		cli_json_string(*ret_json, "backend", cells->backend_of(c));
 	} else {
-		puts(cells->exec_id(x));
+		cli_print_line(cells->exec_id(x));
 	}
 	cells->exec_free(x);
 	return cli->is_json ? CLI_EXIT_OK : cli_flush(cli);

@@ -166,8 +166,8 @@ static int watch_one(const struct cell_watch_event *e, void *user)
 		cli_json_string(o, "event", event_name(e->type));
 		cli_json_string(o, "path", e->path);
 		json_object_set_new(o, "directory", json_boolean(e->is_directory));
-		json_dumpf(o, stdout, 0);
-		(void)putchar('\n');
+		auto_free char *text = cli_json_text(o, 0, STDOUT_FILENO);
+		(void)puts(text ? text : "");
 		json_decref(o);
 	} else if (e->type != CELL_WATCH_READY || w->cli->is_verbose) {
 		printf("%-10s ", event_name(e->type));

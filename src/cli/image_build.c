@@ -28,6 +28,7 @@
 #include "cli/image_recipe.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/text.h"
 #include "core/image/digest.h"
 #include "core/image/image.h"
 #include "core/image/image_store.h"
@@ -81,12 +82,24 @@ static int check_tools(const struct build *b)
 struct said {
 	char text[LAST_LINES];
 	size_t len;
+	struct cli_neutral neutral;
 };
+
+/* Packages say what they like. */
+static void show(struct said *s, const char *p, size_t n)
+{
+	auto_buf struct buf b = BUF_INIT(4 * (n + sizeof s->neutral.held));
+
+	if (!isatty(STDERR_FILENO))
+		(void)fwrite(p, 1, n, stderr);
+	else if (cli_neutral_feed(&s->neutral, p, n, &b) == 0)
+		(void)fwrite(buf_str(&b), 1, b.len, stderr);
+}
 
 static void note_output(const struct build *b, struct said *s, const char *p, size_t n)
 {
 	if (b->cli->is_verbose)
-		(void)fwrite(p, 1, n, stderr);
+		show(s, p, n);
 	if (n > sizeof s->text - 1) {
 		p += n - (sizeof s->text - 1);
 		n = sizeof s->text - 1;

@@ -46,7 +46,7 @@ static void fail_json(const struct cell_error *err)
 int cli_fail(const struct cli *cli, const struct cell_error *err)
 {
 	auto_free char *msg = presentable(*err->msg ? err->msg : cell_code_name(err->code));
-	auto_free char *hint = presentable(err->hint);
+	auto_free char *hint = presentable(err->hint), *backend = presentable(err->backend);
 	bool is_named = *err->backend && !strstr(err->msg, err->backend);
 
 	if (cli->is_json) {
@@ -56,7 +56,7 @@ int cli_fail(const struct cli *cli, const struct cell_error *err)
 	fflush(stdout);
 	fprintf(stderr, "%scell:%s %s%s%s%s\n", cli_style(cli->color_err, CLI_BAD),
 		cli_style(cli->color_err, CLI_PLAIN), msg, is_named ? " (back end " : "",
-		is_named ? err->backend : "", is_named ? ")" : "");
+		is_named ? backend : "", is_named ? ")" : "");
 	if (*hint)
 		fprintf(stderr, "%shint:%s %s\n", cli_style(cli->color_err, CLI_BOLD),
 			cli_style(cli->color_err, CLI_PLAIN), hint);
@@ -111,15 +111,26 @@ int cli_flush(const struct cli *cli)
 	return cli_fail(&plain, &err);
 }
 
+char *cli_json_text(const json_t *value, size_t flags, int fd)
+{
+	auto_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
+	auto_free char *text = json_dumps(value, flags);
+
+	if (!text || !isatty(fd))
+		return steal_ptr(text);
+	return cli_visible_json(text, strlen(text), &b) < 0 ? NULL : buf_steal(&b);
+}
+
 int cli_print_json(const struct cli *cli, json_t *value)
 {
-	int r = json_dumpf(value, stdout,
-		isatty(STDOUT_FILENO) ? JSON_REAL_PRECISION(15) | JSON_INDENT(2)
-				      : JSON_REAL_PRECISION(15));
-
-	json_decref(value);
-	if (r == 0)
+	if (isatty(STDOUT_FILENO)) {
+		auto_free char *text = cli_json_text(value,
+			JSON_REAL_PRECISION(15) | JSON_INDENT(2), STDOUT_FILENO);
+		(void)puts(text ? text : "");
+	} else if (json_dumpf(value, stdout, JSON_REAL_PRECISION(15)) == 0) {
 		putchar('\n');
+	}
+	json_decref(value);
 	return cli_flush(cli);
 }
 
@@ -161,6 +172,21 @@ void cli_print_name(const char *s)
 	}
 	auto_free char *text = presentable(s);
 	fputs(text, stdout);
+}
+
+void cli_print_line(const char *s)
+{
+	cli_print_name(s);
+	putchar('\n');
+}
+
+void cli_print_lines(const char *s)
+{
+	for (size_t len; *s; s += len + (s[len] == '\n')) {
+		len = strcspn(s, "\n");
+		auto_free char *line = cli_strndup(s, len);
+		cli_print_line(line);
+	}
 }
 
 const char *cli_style(bool has_color, enum cli_style style)

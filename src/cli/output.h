@@ -34,8 +34,15 @@ void cli_json_bytes(json_t *obj, const char *key, const void *p, size_t n);
 void cli_json_string(json_t *obj, const char *key, const char *s); /* NULL becomes null */
 /* A new array of the words of a set of capabilities. */
 json_t *cli_json_caps(cell_caps caps);
-/* A file name or other foreign text on stdout: on a terminal with control bytes visible. */
+/* The JSON as text that is fit for what fd is: on a terminal nothing in it is obeyed. Caller frees; NULL without memory. `flags` are jansson's. */
+char *cli_json_text(const json_t *value, size_t flags, int fd);
+
+/* A file name or other text that is not ours (an engine's, a server's, a guest's) on stdout: on a terminal with control bytes visible. */
 void cli_print_name(const char *s);
+/* The same, and the end of the line. */
+void cli_print_line(const char *s);
+/* The same of several lines, the last with or without its end. */
+void cli_print_lines(const char *s);
 
 enum cli_style {
 	CLI_PLAIN,

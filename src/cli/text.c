@@ -153,24 +153,54 @@ int cli_visible(const void *bytes, size_t n, struct buf *out)
 
 	while (n) {
 		int len = utf8_next(p, n), r;
-		if (len <= 0 || (p[0] == 0xc2 && p[1] < 0xa0)) {
-			len = 1;
-			r = show_byte(p[0], out);
-		} else if (p[0] == '\n') {
-			r = buf_addz(out, "\\n");
-		} else if (p[0] == '\t') {
-			r = buf_addz(out, "\\t");
-		} else if (len == 1) {
-			r = show_byte(p[0], out);
-		} else {
+		bool is_shown = len > 0 && !utf8_is_hidden(utf8_number(p, len));
+		len = len > 0 ? len : 1;
+		if (is_shown)
 			r = buf_add(out, p, (size_t)len);
-		}
+		else if (p[0] == '\n')
+			r = buf_addz(out, "\\n");
+		else if (p[0] == '\t')
+			r = buf_addz(out, "\\t");
+		else
+			r = show_bytes(p, (size_t)len, out);
 		if (r < 0)
 			return r;
 		p += len;
 		n -= (size_t)len;
 	}
 	return 0;
+}
+
+bool cli_is_visible(const char *s)
+{
+	size_t n = strlen(s);
+
+	for (int len; n; s += len, n -= (size_t)len) {
+		len = utf8_next(s, n);
+		if (len <= 0 || utf8_is_hidden(utf8_number(s, len)))
+			return false;
+	}
+	return true;
+}
+
+int cli_visible_json(const char *text, size_t n, struct buf *out)
+{
+	int r = 0;
+
+	for (int len; n && r == 0; text += len, n -= (size_t)len) {
+		len = utf8_next(text, n);
+		unsigned number = len > 0 ? utf8_number(text, len) : 0xfffd;
+		bool is_shown = len > 0 && (!utf8_is_hidden(number) || number < 0x20);
+		len = len > 0 ? len : 1;
+		if (is_shown) /* control characters below are blanks between values: JSON has no others */
+			r = buf_add(out, text, (size_t)len);
+		else if (number > 0xffff)
+			r = buf_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (number >> 10),
+				0xdc00 + (number & 0x3ff));
+		else
+			r = buf_addf(out, "\\u%04x", number);
+	}
+	return r;
 }
 
 int cli_base64(const void *bytes, size_t n, struct buf *out)

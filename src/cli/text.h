@@ -26,8 +26,14 @@ int cli_neutral_feed(struct cli_neutral *s, const void *bytes, size_t n, struct 
 /* The stream is over: what was held comes out visible, colours are switched off. */
 int cli_neutral_end(struct cli_neutral *s, struct buf *out);
 
-/* One line of text for a terminal: every control byte visible, newline and tab too. */
+/* One line of text for a terminal: every control byte visible, newline and tab too, and what is not seen or changes the order of reading. */
 int cli_visible(const void *bytes, size_t n, struct buf *out);
+/* The text is shown as it is. */
+bool cli_is_visible(const char *s);
+
+/* JSON for a terminal: the same JSON, with \u escapes for what cli_visible() makes visible. JSON itself leaves all but the first of the control
+ * characters as they are. `text` is JSON in UTF-8. */
+int cli_visible_json(const char *text, size_t n, struct buf *out);
 
 /* Standard base64 with padding. */
 int cli_base64(const void *bytes, size_t n, struct buf *out);

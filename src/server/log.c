@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.c: the server's log: one line an event on stderr, where systemd and containers look for it. Untrusted text is quoted,
- * so that no request can forge a line. */
+ * so that no request can forge a line, nor move the terminal of who watches it. */
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "server/clock.h"
 #include "server/server.h"
 
 #define LINE_MAX_BYTES 8192u
+#define VALUE_MAX      1024
 
 static enum log_level lowest = LOG_INFO;
 
@@ -41,14 +43,16 @@ static void put_value(struct buf *b, const char *s)
 		return;
 	}
 	(void)buf_addc(b, '"');
-	for (size_t n = 0; *s && n < 1024; s++, n++) {
-		unsigned char c = (unsigned char)*s;
-		if (c == '"' || c == '\\')
-			(void)buf_addf(b, "\\%c", c);
-		else if (c < ' ' || c == 0x7f)
-			(void)buf_addf(b, "\\x%02x", c);
-		else
-			(void)buf_addc(b, (char)c);
+	for (size_t n = strnlen(s, VALUE_MAX), taken; n; s += taken, n -= taken) {
+		int len = utf8_next(s, n);
+		bool is_shown = len > 0 && !utf8_is_hidden(utf8_number(s, len));
+		taken = len > 0 ? (size_t)len : 1;
+		if (*s == '"' || *s == '\\')
+			(void)buf_addf(b, "\\%c", *s);
+		else if (is_shown)
+			(void)buf_add(b, s, taken);
+		for (size_t i = 0; !is_shown && i < taken; i++)
+			(void)buf_addf(b, "\\x%02x", (unsigned char)s[i]);
 	}
 	(void)buf_addc(b, '"');
 }

@@ -133,6 +133,32 @@ TEST(a_name_is_one_line)
 	buf_done(&out);
 }
 
+TEST(what_changes_the_order_of_reading_is_shown_in_a_name)
+{
+	struct buf out = BUF_INIT(1000);
+
+	ASSERT_OK(cli_visible("a\xe2\x80\xaetxt.\x7f\xf3\xa0\x81\x81\r\xe2\x80\x8d", 17, &out));
+	ASSERT_STR(buf_str(&out), "a\\xe2\\x80\\xaetxt.^?\\xf3\\xa0\\x81\\x81^M\xe2\x80\x8d");
+	ASSERT(cli_is_visible("gr\xc3\xbc\xc3\x9f \xe2\x80\x8d"));
+	ASSERT(!cli_is_visible("a\xe2\x80\xae"));
+	ASSERT(!cli_is_visible("a\tb"));
+	ASSERT(!cli_is_visible("a\xc2\x9b"));
+	ASSERT(!cli_is_visible("a\xff"));
+	buf_done(&out);
+}
+
+TEST(json_stays_what_it_was_and_is_not_obeyed)
+{
+	static const char text[] =
+		"{\n \"a\": \"\\u001b\x7f\xc2\x9b\xc3\xbc\xe2\x80\xae\xf3\xa0\x81\x81\"}";
+	struct buf out = BUF_INIT(1000);
+
+	ASSERT_OK(cli_visible_json(text, sizeof text - 1, &out));
+	ASSERT_STR(buf_str(&out),
+		"{\n \"a\": \"\\u001b\\u007f\\u009b\xc3\xbc\\u202e\\udb40\\udc41\"}");
+	buf_done(&out);
+}
+
 static const char *base64(const char *bytes, size_t n)
 {
 	static struct buf out = BUF_INIT(1000);

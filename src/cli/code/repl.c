@@ -120,11 +120,8 @@ static bool are_words(const json_t *matches)
 {
 	for (size_t i = 0; i < json_array_size(matches); i++) {
 		const char *word = json_string_value(json_array_get(matches, i));
-		if (!word)
+		if (!word || !cli_is_visible(word))
 			return false;
-		for (const char *p = word; *p; p++)
-			if ((uint8_t)*p < 0x20 || *p == 0x7f)
-				return false;
 	}
 	return json_array_size(matches) > 0;
 }
@@ -348,8 +345,10 @@ static void greet(const struct code_repl *r)
 {
 	if (r->cli->is_quiet)
 		return;
-	printf("%s in cell %s (%s). Tab completes, Ctrl-C interrupts, Ctrl-D leaves.\n",
-		r->language, cells->name(r->cell), cells->backend_of(r->cell));
+	auto_free char *text =
+		cli_format("%s in cell %s (%s). Tab completes, Ctrl-C interrupts, Ctrl-D leaves.",
+			r->language, cells->name(r->cell), cells->backend_of(r->cell));
+	cli_print_line(text);
 	(void)fflush(stdout);
 }
 

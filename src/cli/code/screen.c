@@ -66,7 +66,7 @@ json_t *code_event_json(const struct cell_code_event *e)
 static int put_line(struct code_screen *s, const struct cell_code_event *e, struct cell_error *err)
 {
 	json_t *o = code_event_json(e);
-	auto_free char *text = json_dumps(o, JSON_COMPACT);
+	auto_free char *text = cli_json_text(o, JSON_COMPACT, STDOUT_FILENO);
 	int r;
 
 	json_decref(o);

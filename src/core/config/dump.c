@@ -7,45 +7,22 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "core/config/config.h"
 
 #define DUMP_MAX (16u * 1024 * 1024)
 #define HIDDEN	 "***"
-
-/* The length of the UTF-8 sequence at s, 0 when it is none. */
-static size_t sequence(const unsigned char *s, uint32_t *ret)
-{
-	size_t n = s[0] < 0x80	 ? 1
-		   : s[0] < 0xc2 ? 0
-		   : s[0] < 0xe0 ? 2
-		   : s[0] < 0xf0 ? 3
-		   : s[0] < 0xf5 ? 4
-				 : 0;
-	uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
-
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if ((n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) ||
-		(n == 4 && (c < 0x10000 || c > 0x10ffff)))
-		return 0;
-	*ret = c;
-	return n;
-}
 
 /* Variables and flags may hold any bytes; documents may not. */
 static char *clean(const char *text)
 {
 	auto_buf struct buf out = BUF_INIT(DUMP_MAX);
 
-	for (const unsigned char *p = (const unsigned char *)text; *p;) {
-		uint32_t c;
-		size_t n = sequence(p, &c);
-		if (n ? buf_add(&out, p, n) : buf_addz(&out, "\xef\xbf\xbd"))
+	for (size_t n = strlen(text), taken; n; text += taken, n -= taken) {
+		int len = utf8_next(text, n);
+		taken = len > 0 ? (size_t)len : 1;
+		if (len > 0 ? buf_add(&out, text, taken) : buf_addz(&out, "\xef\xbf\xbd"))
 			return NULL;
-		p += n ? n : 1;
 	}
 	return buf_steal(&out);
 }
@@ -65,19 +42,18 @@ static int add_quoted(struct buf *out, const char *text)
 {
 	int r = buf_addc(out, '"');
 
-	for (const unsigned char *p = (const unsigned char *)text; r == 0 && *p;) {
-		uint32_t c = 0;
-		size_t n = sequence(p, &c);
+	for (int len; r == 0 && *text; text += len) {
+		len = utf8_next(text, strlen(text));
+		unsigned c = len > 0 ? utf8_number(text, len) : 0xfffe; /* in no text */
+		len = len > 0 ? len : 1;
 		if (c == '"' || c == '\\')
 			r = buf_addf(out, "\\%c", (char)c);
 		else if (c == '\n')
 			r = buf_addz(out, "\\n");
-		else if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 ||
-			 c == 0xfeff || c == 0xfffe || c == 0xffff)
-			r = buf_addf(out, "\\u%04X", (unsigned)c);
+		else if (utf8_is_hidden(c) || c == 0xfffe || c == 0xffff)
+			r = buf_addf(out, c > 0xffff ? "\\U%08X" : "\\u%04X", c);
 		else
-			r = buf_add(out, p, n);
-		p += n ? n : 1;
+			r = buf_add(out, text, (size_t)len);
 	}
 	return r < 0 ? r : buf_addc(out, '"');
 }
