@@ -353,7 +353,7 @@ const struct cell_backend cell_backend_oci = {
 		"a bundle of our own, run by runc, crun or runsc; no daemon, with root or without",
 	.wall = "Namespaces, no capabilities, a syscall filter and limits, made by an OCI runtime "
 		"on the "
-		"kernel it shares with the host.",
+		"kernel it shares with the host; with runsc on one of its own.",
 	.tier = 2,
 	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
 		CAP(DEFAULT_USER) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) |
