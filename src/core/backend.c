@@ -152,6 +152,28 @@ void cell_degrade(struct cell *c, enum cell_cap cap)
 	(void)cell_record_set_caps(c->record, "degraded", c->degraded);
 }
 
+int cell_degrade_workspace(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	const struct cell_limits *l = &spec->limits;
+
+	if (!spec->workspace || (!l->disk_bytes && !l->inodes))
+		return 0;
+	if (!l->is_best_effort) {
+		int r = cell_fail(err, CELL_ENOTSUP, 0,
+			"limits.%s: what is written to the workspace '%s' goes to the host's disk, "
+			"uncounted",
+			l->disk_bytes ? "disk" : "inodes", spec->workspace);
+		return cell_error_hint(err, r,
+			"leave the workspace out (a private one counts), or use --limits "
+			"best-effort to limit the rest");
+	}
+	if (l->disk_bytes)
+		cell_degrade(c, CELL_CAP_LIMIT_DISK);
+	if (l->inodes)
+		cell_degrade(c, CELL_CAP_LIMIT_INODES);
+	return 0;
+}
+
 bool cell_is_ephemeral(const struct cell *c)
 {
 	return c->is_ephemeral;

@@ -158,6 +158,9 @@ bool cell_is_ephemeral(const struct cell *c);
 int cell_state_id(const struct cell *c, char ret[CELL_STATE_ID_SIZE], struct cell_error *err);
 /* From create: with this spec a limit asked for with best effort is not enforced after all. */
 void cell_degrade(struct cell *c, enum cell_cap cap);
+/* A workspace of the host lies on its disk, where no limit of the cell's counts: limits.disk and limits.inodes are refused with one, and where best
+ * effort is asked for they are degraded: they hold for the rest. */
+int cell_degrade_workspace(struct cell *c, const struct cell_spec *spec, struct cell_error *err);
 /* From create: environment ("K=V", NULL-terminated, may be NULL) and directory (or NULL) that an image
  * gives its commands. The spec wins over both, and a workspace over the directory. */
 int cell_take_defaults(struct cell *c, const struct cell_spec *spec, const char *const *env,

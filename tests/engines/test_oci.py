@@ -166,6 +166,15 @@ def test_a_limit_that_cannot_be_held_is_refused_or_told(cell):
     assert r.out == "runs\n" and "limits." in r.err, r.err
 
 
+def test_a_workspace_of_the_host_is_not_counted_and_both_limits_are_told(plain):
+    workspace = plain.dir / "workspace"
+    workspace.mkdir(exist_ok=True)
+    options = ("--disk", "8m", "--inodes", "100", "--workspace", workspace)
+    assert "uncounted" in plain.fails("--root", plain.root, *options, "--", "true", image=None)
+    r = plain.in_root(*options, "--limits", "best-effort", "--", "true")
+    assert "limits.disk is not enforced" in r.err and "limits.inodes is not enforced" in r.err, r.err
+
+
 def test_a_named_cell_is_there_for_other_commands(cell):
     cell.ok("create", "kept", "--backend", "oci", "--root", cell.root)
     cell.ok("exec", "kept", "--", "sh", "-c", "echo 1 > /tmp/state")

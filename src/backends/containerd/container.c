@@ -64,19 +64,7 @@ static int check(const struct ctd_plan *p, struct cell_error *err)
 			"limits.disk: containerd's snapshots have no size of their own");
 		return cell_error_hint(err, r, "use --scratch memory");
 	}
-	if (l->disk_bytes && spec->workspace) {
-		if (!l->is_best_effort) {
-			r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.disk: what is written to the workspace '%s' goes to the "
-				"host's disk, uncounted",
-				spec->workspace);
-			return cell_error_hint(err, r,
-				"leave the workspace out (a private one counts), or use --limits "
-				"best-effort to limit the rest");
-		}
-		cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
-	}
-	return 0;
+	return cell_degrade_workspace(p->c, spec, err);
 }
 
 /* The socket of an engine gives its holder the whole machine. It may be asked for, but not silently. */

@@ -187,18 +187,9 @@ static int add_files(const struct engine_plan *p, json_t *host, const char *user
 		r = add_scratch(p, tmpfs, user);
 	if (r != 0)
 		return no_memory(err);
-	if (spec->limits.disk_bytes && spec->workspace) {
-		if (!spec->limits.is_best_effort) {
-			r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.disk: what is written to the workspace '%s' goes to the "
-				"host's disk, uncounted",
-				spec->workspace);
-			return cell_error_hint(err, r,
-				"leave the workspace out (a private one counts), or use --limits "
-				"best-effort to limit the rest");
-		}
-		cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
-	}
+	r = cell_degrade_workspace(p->c, spec, err);
+	if (r < 0)
+		return r;
 	if (spec->limits.disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
 		char size[32];
 		if (p->engine->is_libpod) { /* which would leave it out */

@@ -137,23 +137,11 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 			(unsigned long long)l->memory_bytes);
 		return cell_error_hint(err, r, "give at least 1m; most programs want 16m and more");
 	}
-	if ((l->disk_bytes || l->inodes) && spec->workspace) {
-		if (!l->is_best_effort) {
-			int r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.%s: what is written to the workspace '%s' goes to the "
-				"host's disk, uncounted",
-				l->disk_bytes ? "disk" : "inodes", spec->workspace);
-			return cell_error_hint(err, r,
-				"leave the workspace out (a private one counts), or use --limits "
-				"best-effort to limit the rest");
-		}
-		if (l->disk_bytes)
-			cell_degrade(p->c, CELL_CAP_LIMIT_DISK);
-		if (l->inodes)
-			cell_degrade(p->c, CELL_CAP_LIMIT_INODES);
-	}
+	int r = cell_degrade_workspace(p->c, spec, err);
+	if (r < 0)
+		return r;
 	if (l->cpu_millis && l->cpu_millis < 10) {
-		int r = cell_fail(err, CELL_EINVAL, 0,
+		r = cell_fail(err, CELL_EINVAL, 0,
 			"limits.cpus: 0.%03u is less than the kernel can count", l->cpu_millis);
 		return cell_error_hint(err, r, "give at least 0.01");
 	}

@@ -117,23 +117,13 @@ static int plan_scratch(struct oci_plan *p, struct cell_error *err)
 {
 	const struct cell_spec *spec = p->spec;
 	const struct cell_limits *l = &spec->limits;
+	int r = cell_degrade_workspace(p->c, spec, err);
 
-	if ((l->disk_bytes || l->inodes) && spec->workspace) {
-		if (!l->is_best_effort) {
-			int r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.%s: what is written to the workspace '%s' goes to the "
-				"host's "
-				"disk, uncounted",
-				l->disk_bytes ? "disk" : "inodes", spec->workspace);
-			return cell_error_hint(err, r,
-				"leave the workspace out (a private one counts), or use --limits "
-				"best-effort to limit the rest");
-		}
-		cell_degrade(p->c, l->disk_bytes ? CELL_CAP_LIMIT_DISK : CELL_CAP_LIMIT_INODES);
-	}
+	if (r < 0)
+		return r;
 	if (spec->scratch == CELL_SCRATCH_DISK) {
 		if (l->disk_bytes || l->inodes) {
-			int r = cell_fail(err, CELL_ENOTSUP, 0,
+			r = cell_fail(err, CELL_ENOTSUP, 0,
 				"limits.%s: scratch space on disk is a directory and has no size "
 				"of "
 				"its own",
