@@ -7,9 +7,9 @@
 #include "cli/args.h"
 #include "cli/cells.h"
 #include "cli/command.h"
+#include "cli/each.h"
 #include "cli/memory.h"
 #include "cli/output.h"
-#include "cli/signals.h"
 
 static int count_running(const struct cell_exec_info *info, void *user)
 {
@@ -33,23 +33,35 @@ static int check_idle(const char *name, struct cell_error *err)
 		name, name);
 }
 
-static int remove_one(const char *name, bool is_forced, struct cell_error *err)
+static int remove_idle(const char *name, struct cell_error *err)
 {
-	int r = is_forced ? 0 : check_idle(name, err);
+	int r = check_idle(name, err);
 
 	if (r == 0)
 		r = cells->remove(name, err);
-	if (r < 0 && is_forced && err->code == CELL_ENOTFOUND)
-		return 0;
 	if (r < 0 && err->code == CELL_ENOTFOUND && !*err->hint)
 		return cell_error_hint(err, r, "'cell ls --all' lists the cells");
 	return r;
+}
+
+static int remove_forced(const char *name, struct cell_error *err)
+{
+	int r = cells->remove(name, err);
+
+	return r < 0 && err->code == CELL_ENOTFOUND ? 0 : r;
 }
 
 struct names {
 	char **list;
 	size_t n;
 };
+
+static void names_done(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->list[i]);
+	free(names->list);
+}
 
 static int note_name(const struct cell_info *info, void *user)
 {
@@ -62,54 +74,27 @@ static int note_name(const struct cell_info *info, void *user)
 	return 0;
 }
 
-static int choose(const struct cli_args *args, struct names *names, struct cell_error *err)
+static int rm_all(struct cli *cli, const struct cli_args *args, cli_each_fn fn)
 {
-	if (cli_args_has(args, "all")) {
-		if (args->n_operands) {
-			cell_fail(err, CELL_EINVAL, 0, "rm: --all and names exclude each other");
-			return cell_error_hint(err, -EINVAL, "give one or the other");
-		}
-		return cells->list(note_name, names, err);
+	auto_(names_done) struct names names = {0};
+	struct cell_error err = {0};
+
+	if (args->n_operands) {
+		cell_fail(&err, CELL_EINVAL, 0, "rm: --all and names exclude each other");
+		cell_error_hint(&err, 0, "give one or the other");
+		return cli_fail(cli, &err);
 	}
-	if (cli_args_count(args, 1, CLI_MANY, err) < 0)
-		return -EINVAL;
-	names->list = cli_calloc(args->n_operands, sizeof(*names->list));
-	for (size_t i = 0; i < args->n_operands; i++)
-		names->list[names->n++] = cli_strdup(args->operands[i]);
-	return 0;
+	if (cells->list(note_name, &names, &err) < 0)
+		return cli_fail(cli, &err);
+	return cli_each(cli, (const char *const *)names.list, names.n, fn, "removed");
 }
 
-/* One that fails does not save the others; every failure is said, the first one is the answer. */
 static int rm(struct cli *cli, const struct cli_args *args)
 {
-	struct cell_error err = {0};
-	struct names names = {0};
-	json_t *removed = json_array();
-	bool is_failed = choose(args, &names, &err) < 0;
+	cli_each_fn fn = cli_args_has(args, "force") ? remove_forced : remove_idle;
 
-	cli_signals_catch();
-	cli_signals_patience(1);
-	if (is_failed)
-		cli_fail(cli, &err);
-	for (size_t i = 0; i < names.n; i++) {
-		struct cell_error one = {0};
-		if (is_failed && cli->is_json) {
-			/* one object only */
-		} else if (remove_one(names.list[i], cli_args_has(args, "force"), &one) < 0) {
-			cli_fail(cli, &one);
-			is_failed = true;
-		} else {
-			json_array_append_new(removed, json_string(names.list[i]));
-			cli_tell(cli, "removed %s", names.list[i]);
-		}
-	}
-	for (size_t i = 0; i < names.n; i++)
-		free(names.list[i]);
-	free(names.list);
-	if (cli->is_json && !is_failed)
-		return cli_print_json(cli, json_pack("{s:o}", "removed", removed));
-	json_decref(removed);
-	return is_failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+	return cli_args_has(args, "all") ? rm_all(cli, args, fn)
+					 : cli_each_operand(cli, args, fn, "removed");
 }
 
 static const struct cli_option options[] = {

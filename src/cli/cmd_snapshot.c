@@ -5,6 +5,7 @@
 
 #include "cli/args.h"
 #include "cli/cells.h"
+#include "cli/each.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/units.h"
@@ -85,28 +86,7 @@ static int ls(struct cli *cli, const struct cli_args *args)
 
 static int rm(struct cli *cli, const struct cli_args *args)
 {
-	struct cell_error err = {0};
-	json_t *removed = json_array();
-	bool is_failed = cli_args_count(args, 1, CLI_MANY, &err) < 0;
-
-	cli_signals_catch();
-	cli_signals_patience(1);
-	if (is_failed)
-		cli_fail(cli, &err);
-	for (size_t i = 0; i < args->n_operands && !(is_failed && cli->is_json); i++) {
-		struct cell_error one = {0};
-		if (cells->snapshot_remove(args->operands[i], &one) < 0) {
-			cli_fail(cli, &one);
-			is_failed = true;
-			continue;
-		}
-		json_array_append_new(removed, json_string(args->operands[i]));
-		cli_tell(cli, "removed %s", args->operands[i]);
-	}
-	if (cli->is_json && !is_failed)
-		return cli_print_json(cli, json_pack("{s:o}", "removed", removed));
-	json_decref(removed);
-	return is_failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+	return cli_each_operand(cli, args, cells->snapshot_remove, "removed");
 }
 
 static const struct cli_verb verb_save = {
