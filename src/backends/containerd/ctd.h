@@ -7,7 +7,8 @@
  *	image.c       the image a spec names: found, read, unpacked
  *	pull.c        fetched from a registry into containerd's store
  *	container.c   from a spec to a container, its task, and their end
- *	keep.c        pause, stats, snapshots, what nobody knows any more: the optional slots
+ *	keep.c        pause, stats, snapshots: optional slots
+ *	sweep.c       what nobody knows any more: another
  *	containerd.c  the mandatory ones
  */
 #pragma once
@@ -147,6 +148,10 @@ int ctd_pause(struct cell *c, bool is_on, struct cell_error *err);
 int ctd_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
 int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
 int ctd_forget(struct cell *c, const char *id, struct cell_error *err);
+int ctd_remove_image(struct ctd *d, const char *name, struct cell_error *err); /* 0: it is gone */
+
+/* ---- sweep.c ---- */
+
 /* Containers of state directories that are gone as a whole, with nobody who would ever prune them. */
 void ctd_sweep_lost(struct ctd *d);
 /* Which mount namespace we see: another's directories need not be in it. */

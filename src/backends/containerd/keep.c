@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * keep.c: what is done to a container besides making and removing it: let it stand still, count what it uses, save it as
- * an image, and find what is ours and nobody's any more.
- */
+/* keep.c: what is done to a container besides making and removing it: let it stand still, count what it uses, save it as an image. */
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "cell/cell.h"
@@ -17,7 +12,6 @@
 #include "backends/containerd/ctd.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "core/process.h"
 #include "net/protobuf.h"
 
 #define PAUSE_TRIES 20
@@ -374,7 +368,7 @@ int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cel
 	return r;
 }
 
-static int remove_image(struct ctd *d, const char *name, struct cell_error *err)
+int ctd_remove_image(struct ctd *d, const char *name, struct cell_error *err)
 {
 	auto_buf struct buf request = BUF_INIT(2048);
 
@@ -411,149 +405,5 @@ int ctd_forget(struct cell *c, const char *id, struct cell_error *err)
 	(void)snprintf(name, sizeof name, CTD_SNAPSHOTS "%.64s", id);
 	if (r == 0)
 		r = refuse_used(d, name, err);
-	return r < 0 ? r : remove_image(d, name, err);
-}
-
-/* ---- what nobody knows any more ---- */
-
-/* All of a list whose label says that they are of this state directory. */
-static int list(struct ctd *d, const char *method, const char *snapshotter,
-	const struct cell_sweep *s, struct buf *ret)
-{
-	auto_buf struct buf request = BUF_INIT(1024);
-	char filter[200];
-
-	(void)snprintf(filter, sizeof filter, "labels.\"" CTD_LABEL_STATE "\"==%s", s->state_id);
-	if (pb_add_str(&request, 1, snapshotter) < 0 ||
-		pb_add_str(&request, snapshotter ? 2 : 1, filter) < 0)
-		return -ENOMEM;
-	return ctd_call(d, method, &request, ret, "look for what is left", NULL);
-}
-
-/* The snapshot is the first that is made of a container and the last that is removed: all that can be left have one. */
-static bool sweep_container(struct ctd *d, const struct pb_field *info, const struct cell_sweep *s)
-{
-	struct pb_reader r = pb_read(info->data, info->size);
-	struct pb_field f;
-	char id[200] = "", key[64], cell[200] = "";
-
-	while (pb_next(&r, &f)) {
-		if (f.number == 1)
-			pb_text(&f, id, sizeof id);
-		if (f.number != 6)
-			continue;
-		pb_find_str(f.data, f.size, 1, key, sizeof key);
-		if (!strcmp(key, CTD_LABEL_NAME))
-			pb_find_str(f.data, f.size, 2, cell, sizeof cell);
-	}
-	return *id && *cell && !s->is_known(s, cell, "container", id) &&
-	       ctd_container_remove(d, id, false, NULL) == 0;
-}
-
-static void sweep_image(struct ctd *d, const struct pb_field *image, const struct cell_sweep *s)
-{
-	char name[CTD_NAME_MAX];
-	const size_t n = sizeof CTD_SNAPSHOTS - 1;
-
-	pb_find_str(image->data, image->size, 1, name, sizeof name);
-	if (!strncmp(name, CTD_SNAPSHOTS, n) && !s->is_saved(s, name + n))
-		(void)remove_image(d, name, NULL);
-}
-
-void ctd_sight(char ret[32])
-{
-	struct stat st = {0};
-
-	(void)stat("/proc/self/ns/mnt", &st);
-	(void)snprintf(ret, 32, "%ju", (uintmax_t)st.st_ino);
-}
-
-static void sweep_lost(struct ctd *d, const struct pb_field *info)
-{
-	struct pb_reader r = pb_read(info->data, info->size);
-	struct pb_field f;
-	char id[200] = "", key[64], directory[4096] = "", where[32] = "", here[32];
-	struct stat st;
-
-	while (pb_next(&r, &f)) {
-		if (f.number == 1)
-			pb_text(&f, id, sizeof id);
-		if (f.number != 6)
-			continue;
-		pb_find_str(f.data, f.size, 1, key, sizeof key);
-		if (!strcmp(key, CTD_LABEL_DIR))
-			pb_find_str(f.data, f.size, 2, directory, sizeof directory);
-		else if (!strcmp(key, CTD_LABEL_SIGHT))
-			pb_find_str(f.data, f.size, 2, where, sizeof where);
-	}
-	ctd_sight(here);
-	if (*id && *directory == '/' && !strcmp(where, here) && stat(directory, &st) < 0 &&
-		errno == ENOENT)
-		(void)ctd_container_remove(d, id, false, NULL);
-}
-
-void ctd_sweep_lost(struct ctd *d)
-{
-	auto_buf struct buf request = BUF_INIT(1024), answer = BUF_INIT(CTD_TEXT_MAX);
-	struct pb_field f;
-
-	if (pb_add_str(&request, 1, d->snapshotter) < 0 ||
-		pb_add_str(&request, 2, "labels.\"" CTD_LABEL_DIR "\"") < 0 ||
-		ctd_call(d, "snapshots.v1.Snapshots/List", &request, &answer,
-			"look for what is left", NULL) < 0)
-		return;
-	for (struct pb_reader r = pb_read(answer.data, answer.len); pb_next(&r, &f);)
-		if (f.number == 1)
-			sweep_lost(d, &f);
-}
-
-/* Of a pull or a snapshot whose process is dead: it would end by itself, but not at once. */
-static void sweep_lease(struct ctd *d, const struct pb_field *lease)
-{
-	auto_buf struct buf request = BUF_INIT(1024);
-	struct pb_reader r = pb_read(lease->data, lease->size);
-	struct pb_field f;
-	char id[200] = "", key[64], owner[48] = "";
-	int pid = 0;
-	uint64_t began = 0;
-
-	while (pb_next(&r, &f)) {
-		if (f.number == 1)
-			pb_text(&f, id, sizeof id);
-		if (f.number != 3)
-			continue;
-		pb_find_str(f.data, f.size, 1, key, sizeof key);
-		if (!strcmp(key, CTD_LABEL_OWNER))
-			pb_find_str(f.data, f.size, 2, owner, sizeof owner);
-	}
-	if (!*id || sscanf(owner, "%d %" SCNu64, &pid, &began) != 2 || pid <= 0 ||
-		(uint64_t)cell_process_start_time(pid) == began)
-		return;
-	if (pb_add_str(&request, 1, id) == 0 && pb_add_uint(&request, 2, 1) == 0)
-		(void)ctd_call(d, "leases.v1.Leases/Delete", &request, NULL, "end a lease", NULL);
-}
-
-int ctd_sweep(const struct cell_sweep *s, struct cell_error *err)
-{
-	auto_ctd struct ctd *d = NULL;
-	auto_buf struct buf places = BUF_INIT(CTD_TEXT_MAX), images = BUF_INIT(CTD_TEXT_MAX),
-			    leases = BUF_INIT(CTD_TEXT_MAX);
-	struct pb_field f;
-	int n = 0;
-
-	(void)err;
-	if (ctd_open(NULL, &d, NULL) < 0 ||
-		list(d, "snapshots.v1.Snapshots/List", d->snapshotter, s, &places) < 0)
-		return 0;
-	for (struct pb_reader r = pb_read(places.data, places.len); pb_next(&r, &f);)
-		n += f.number == 1 && sweep_container(d, &f, s);
-	if (list(d, "images.v1.Images/List", NULL, s, &images) == 0)
-		for (struct pb_reader r = pb_read(images.data, images.len); pb_next(&r, &f);)
-			if (f.number == 1)
-				sweep_image(d, &f, s);
-	if (list(d, "leases.v1.Leases/List", NULL, s, &leases) == 0)
-		for (struct pb_reader r = pb_read(leases.data, leases.len); pb_next(&r, &f);)
-			if (f.number == 1)
-				sweep_lease(d, &f);
-	return n;
+	return r < 0 ? r : ctd_remove_image(d, name, err);
 }
