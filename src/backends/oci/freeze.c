@@ -84,14 +84,7 @@ static int ask_gvisor(struct cell *c, const char *program, const char *id, bool 
 	struct cell_error *err)
 {
 	const char *args[] = {is_on ? "pause" : "resume", id, NULL};
-	const struct oci_call call = {.program = program,
-		.directory = cell_directory(c),
-		.args = args,
-		.stdin_fd = -1,
-		.stdout_fd = -1,
-		.stderr_fd = -1,
-		.pass_fd = -1,
-		.has_cgroups = geteuid() == 0};
+	const struct oci_call call = oci_runtime_order(c, program, args);
 	struct cell_error why = {0};
 	char said[200];
 	int r = oci_runtime_call(&call, said, sizeof said, &why);

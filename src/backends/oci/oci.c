@@ -306,14 +306,7 @@ static int oci_open_guest(struct cell *c, struct cell_error *err)
 	const char *user = cell_note(c, OCI_RELAY_USER);
 	const char *args[] = {"exec", "--user", user ? user : "0:0", id, BUNDLE_GUEST_DIR "/guest",
 		"--relay", BUNDLE_SOCKET, NULL};
-	const struct oci_call call = {.program = program,
-		.directory = cell_directory(c),
-		.args = args,
-		.stdin_fd = -1,
-		.stdout_fd = -1,
-		.stderr_fd = -1,
-		.pass_fd = -1,
-		.has_cgroups = geteuid() == 0};
+	const struct oci_call call = oci_runtime_order(c, program, args);
 	return oci_runtime_stream(&call, err);
 }
 

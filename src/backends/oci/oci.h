@@ -75,6 +75,8 @@ struct oci_call {
 	int (*enter)(void *user);	    /* in the child, async-signal-safe; 0 or -errno */
 	void *user;
 };
+/* What is asked of the runtime of a cell that is there: without any fd of ours. */
+struct oci_call oci_runtime_order(struct cell *c, const char *program, const char *const *args);
 /* Run it to its end. 0, or an error with the last thing it said, which is in `said` too. */
 int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struct cell_error *err);
 /* Start it with both ends of its standard input and output in one stream, which is the caller's. Nobody waits for it: it ends with the
