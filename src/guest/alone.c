@@ -6,14 +6,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/capsets.h"
 #include "base/cleanup.h"
 #include "guest/guest.h"
 
@@ -24,23 +22,6 @@ static int put(const char *path, const char *text)
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		return -errno;
 	return 0;
-}
-
-/* All that came with the new namespace, the bounding set too. */
-static int drop_all(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {0};
-
-	for (unsigned long cap = 0; cap < 64; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
-			continue;
-		if (errno == EINVAL && cap > 0)
-			break; /* the kernel has no more */
-		return -errno;
-	}
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
 
 static int leave_for(const char *ids)
@@ -61,7 +42,10 @@ static int leave_for(const char *ids)
 	(void)snprintf(text, sizeof text, "%u %u 1", uid, old_uid);
 	if (r == 0)
 		r = put("/proc/self/uid_map", text);
-	return r == 0 ? drop_all() : r;
+	/* all that came with the new namespace */
+	if (r == 0)
+		r = capsets_drop_bounding();
+	return r == 0 ? capsets_drop_own() : r;
 }
 
 /* Whom the memory of a process that may not be looked into belongs to is decided by exec: without it that would be the root we were, and

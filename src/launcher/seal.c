@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
@@ -16,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/capsets.h"
 #include "base/cleanup.h"
 #include "launcher/launcher.h"
 #include "launcher/seccomp_profiles.h"
@@ -107,25 +107,18 @@ int seal_privileges(bool is_keep, struct failure *f)
 	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
 				   SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
 				   SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {0};
 
 	/* the bounding set came back full with the user namespace; inheritable capabilities left set
 	 * were CVE-2022-24769 and CVE-2022-27650 */
-	for (unsigned long cap = 0; cap < 64; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
-			continue;
-		if (errno == EINVAL && cap > 0)
-			break; /* the kernel has no more */
+	if (capsets_drop_bounding() < 0)
 		return fail(f, LAUNCHER_STEP_PRIVILEGES, "drop a capability of the bounding set",
 			NULL);
-	}
 	/* uid 0 means nothing here, now and for ever */
 	if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
 		return fail(f, LAUNCHER_STEP_PRIVILEGES, "lock the secure bits", NULL);
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return fail(f, LAUNCHER_STEP_PRIVILEGES, "clear the ambient set", NULL);
-	if (syscall(SYS_capset, &head, none) < 0)
+	if (capsets_drop_own() < 0)
 		return fail(f, LAUNCHER_STEP_PRIVILEGES, "drop all capabilities", NULL);
 	/* no exec gives anything back: setuid, file capabilities */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -8,22 +8,19 @@
 #include <errno.h>
 #include <ftw.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cell/caps.h"
 
+#include "base/capsets.h"
 #include "base/cleanup.h"
 #include "core/store.h"
-
-#define CAP_LAST 63 /* the kernel says where its own end */
 
 struct account {
 	uid_t uid;
@@ -121,25 +118,17 @@ static int give_state(const struct account *a, struct cell_error *err)
 
 /* ---- for good ---- */
 
-static int drop_caps(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {0};
-
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
-}
-
 static int become(const struct account *a)
 {
 	/* the bounding set first: emptying it needs the capability that is lost with the uid */
-	for (unsigned long cap = 0; cap <= CAP_LAST; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
-			return -errno;
+	int r = capsets_drop_bounding();
+
+	if (r < 0)
+		return r;
 	if ((a->name[0] ? initgroups(a->name, a->gid) : setgroups(0, NULL)) < 0 ||
 		setresgid(a->gid, a->gid, a->gid) < 0 || setresuid(a->uid, a->uid, a->uid) < 0)
 		return -errno;
-	int r = drop_caps();
+	r = capsets_drop_own();
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
