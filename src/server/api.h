@@ -11,7 +11,7 @@ bool api_ready_session(struct call *c);
 /* api_keep.c: what a paused session takes, which its guest cannot be asked. */
 void api_paused_stats(struct call *c);
 
-/* api_execs.c, for commands and runs of code. */
+/* api_exec_calls.c: for commands and runs of code. */
 struct exec;
 /* A client's own id; NULL is fine. */
 int exec_check_id(const char *id, struct cell_error *err);
@@ -19,3 +19,10 @@ int exec_check_id(const char *id, struct cell_error *err);
 int exec_find_first(struct call *c, const char *id, struct exec **ret, struct cell_error *err);
 /* Those of the call's session whose `member` is `wanted` (NULL: any). */
 json_t *exec_list_json(struct call *c, bool is_runs, const char *member, const char *wanted);
+/* The command (or run) of the path's second parameter; one that runs. False: the call was answered. */
+bool exec_of(struct call *c, bool is_run, struct exec **ret);
+bool exec_running(struct call *c, bool is_run, struct exec **ret);
+/* What is to be done to it is put to the rules. */
+void exec_permit(struct call *c, void (*go)(struct call *c));
+/* An order was given to it, or r says why not: on its way at once, and answered. Takes the reference. */
+void exec_ordered(struct call *c, struct exec *e, int r, const struct cell_error *err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api_execs.c: commands in a session: run and wait, run and stream, run in the background; look, follow, write, signal. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <signal.h>
@@ -109,25 +108,6 @@ static int read_input(struct call *c, struct wish *w, struct cell_error *err)
 	w->input = (const char *)w->input_own;
 	w->input_len = (size_t)len;
 	return 0;
-}
-
-/* A client's own id: it becomes a file's name here, and an argument elsewhere. */
-int exec_check_id(const char *id, struct cell_error *err)
-{
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	size_t n = id ? strlen(id) : 1;
-
-	if (id && (n >= CELL_EXEC_ID_MAX || !*id || !strchr(letters, *id)))
-		n = 0;
-	for (const char *p = id; n && p && *p; p++)
-		if (!strchr(letters, *p) && !strchr("._-", *p))
-			n = 0;
-	if (n)
-		return 0;
-	int r = cell_fail(err, CELL_EINVAL, 0,
-		"'id' must be 1 to 63 letters, digits and . _ -, beginning with a letter or digit");
-	return cell_error_hint(err, r, "leave it out to get one");
 }
 
 static int check_labels(struct call *c, struct cell_error *err)
@@ -257,50 +237,6 @@ static void answer(struct call *c, struct exec *e, const struct wish *w)
 	} else {
 		flow_wait(c, e, w->max_output);
 	}
-}
-
-/* The same key again: 1 and the first one's command; 0: there is none. */
-int exec_find_first(struct call *c, const char *id, struct exec **ret, struct cell_error *err)
-{
-	struct exec *e;
-
-	if (!c->is_keyed)
-		return 0;
-	int r = exec_find(c->session, id, &e, err);
-	if (r < 0 && err->code == CELL_EBUSY)
-		return r;
-	if (r < 0) {
-		*err = (struct cell_error){0};
-		return 0;
-	}
-	if (exec_is_unsure(e)) {
-		exec_unref(e);
-		r = cell_fail(err, CELL_EBUSY, 0, "command '%s' is being taken over", id);
-		return cell_error_hint(err, r, "ask again in a second");
-	}
-	if (exec_never_began(e)) {
-		exec_forget(e);
-		exec_unref(e);
-		return 0;
-	}
-	const char *was = json_string_value(json_object_get(e->meta, "fingerprint"));
-	const char *key = json_string_value(json_object_get(e->meta, "key"));
-	if (!key || strcmp(key, c->key) !=
-			    0) { /* the client's own id, given to another command before */
-		exec_unref(e);
-		r = cell_fail(err, CELL_EEXISTS, 0, "exec: id '%.64s' was used before", id);
-		return cell_error_hint(err, r,
-			"an id is used once; take a new one, or look at this one");
-	}
-	if (!was || strcmp(was, c->fingerprint) != 0) {
-		exec_unref(e);
-		r = cell_fail(err, CELL_EEXISTS, 0,
-			"Idempotency-Key '%.64s': it was used for another command", c->key);
-		return cell_error_hint(err, r, "a key names one request; take a new one");
-	}
-	(void)http_add_header(c->x, "Idempotency-Replayed", "true");
-	*ret = e;
-	return 1;
 }
 
 static int begin(struct call *c, struct seat *seat, bool owns_seat, const struct wish *w,
@@ -458,67 +394,15 @@ static void run_socket(struct call *c)
 
 /* ---- one command ---- */
 
-static bool find(struct call *c, struct exec **ret)
-{
-	struct cell_error err = {0};
-
-	if (!api_session(c))
-		return false;
-	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
-	int r = exec_find(c->session, c->params[1], ret, &err);
-	if (r == 0 && !exec_is_run(*ret))
-		return true;
-	if (r == 0) {
-		exec_unref(*ret);
-		(void)cell_fail(&err, CELL_ENOTFOUND, ENOENT,
-			"'%.64s' is a run of code, no command", c->params[1]);
-		(void)cell_error_hint(&err, 0, "look at /v1/sessions/%s/runs/%.64s", c->session->id,
-			c->params[1]);
-	}
-	call_fail(c, &err);
-	return false;
-}
-
-static bool find_running(struct call *c, struct exec **ret)
-{
-	if (!find(c, ret))
-		return false;
-	if ((*ret)->x)
-		return true;
-	exec_unref(*ret);
-	call_failf(c, CELL_EBUSY, "", "command '%s' has ended", c->params[1]);
-	return false;
-}
-
 static void get(struct call *c)
 {
 	struct exec *e;
 
-	if (!find(c, &e))
+	if (!exec_of(c, false, &e))
 		return;
 	json_t *o = exec_json(e);
 	exec_unref(e);
 	call_json(c, 200, o);
-}
-
-json_t *exec_list_json(struct call *c, bool is_runs, const char *member, const char *wanted)
-{
-	int fd = exec_directory(c->srv, c->session->id, false, NULL);
-	auto_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	json_t *items = json_array();
-
-	for (struct dirent *entry; d && (entry = readdir(d)) && json_array_size(items) < 1000;) {
-		struct exec *e;
-		if (entry->d_name[0] == '.' || exec_find(c->session, entry->d_name, &e, NULL) < 0)
-			continue;
-		json_t *o = exec_is_run(e) == is_runs ? exec_json(e) : NULL;
-		if (o &&
-			(!wanted || !strcmp(wanted, json_string_value(json_object_get(o, member)))))
-			(void)json_array_append(items, o);
-		json_decref(o);
-		exec_unref(e);
-	}
-	return items;
 }
 
 static void list(struct call *c)
@@ -550,7 +434,7 @@ static void output(struct call *c)
 	uint64_t out = 0, errs = 0;
 	struct exec *e;
 
-	if (!find(c, &e))
+	if (!exec_of(c, false, &e))
 		return;
 	if (offsets(c, &out, &errs, &err) < 0) {
 		exec_unref(e);
@@ -581,25 +465,13 @@ static void attach_socket(struct call *c)
 			"this path speaks WebSocket only");
 		return;
 	}
-	if (!find(c, &e))
+	if (!exec_of(c, false, &e))
 		return;
 	if (offsets(c, &o.out_from, &o.err_from, &err) < 0)
 		call_fail(c, &err);
 	else
 		flow_socket(c, e, &o);
 	exec_unref(e);
-}
-
-/* An order was given to a command that runs, or r says why not: on its way at once, and answered. */
-static void end_order(struct call *c, struct exec *e, int r, const struct cell_error *err)
-{
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, err);
-	else
-		call_empty(c, 204);
 }
 
 /* "TERM", "SIGTERM". */
@@ -649,7 +521,7 @@ static void signal_permitted(struct call *c)
 	uint64_t number = 0;
 	struct exec *e;
 
-	if (!find_running(c, &e))
+	if (!exec_running(c, false, &e))
 		return;
 	int r = json_is_integer(json_object_get(c->body, "signal"))
 			? call_uint(c, "signal", 64, &number, &err)
@@ -667,7 +539,7 @@ static void signal_permitted(struct call *c)
 		r = cell_exec_kill(e->x, &err);
 	else if (r > 0)
 		r = cell_exec_signal(e->x, r, &err);
-	end_order(c, e, r, &err);
+	exec_ordered(c, e, r, &err);
 }
 
 static void send_signal(struct call *c)
@@ -681,9 +553,8 @@ static void send_signal(struct call *c)
 		call_fail(c, &err);
 		return;
 	}
-	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
 	c->details = json_incref(c->body);
-	call_permit(c, &(struct policy_request){0}, signal_permitted);
+	exec_permit(c, signal_permitted);
 }
 
 static void kill_permitted(struct call *c)
@@ -691,18 +562,16 @@ static void kill_permitted(struct call *c)
 	struct cell_error err = {0};
 	struct exec *e;
 
-	if (!find_running(c, &e))
+	if (!exec_running(c, false, &e))
 		return;
 	int r = cell_exec_kill(e->x, &err);
-	end_order(c, e, r, &err);
+	exec_ordered(c, e, r, &err);
 }
 
 static void kill_exec(struct call *c)
 {
-	if (!api_session(c))
-		return;
-	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
-	call_permit(c, &(struct policy_request){0}, kill_permitted);
+	if (api_session(c))
+		exec_permit(c, kill_permitted);
 }
 
 static void resize(struct call *c)
@@ -712,7 +581,7 @@ static void resize(struct call *c)
 	uint64_t rows = 24, cols = 80;
 	struct exec *e;
 
-	if (!find_running(c, &e))
+	if (!exec_running(c, false, &e))
 		return;
 	int r = call_known(c, known, &err);
 	if (r == 0)
@@ -721,7 +590,7 @@ static void resize(struct call *c)
 		r = call_uint(c, "cols", 4096, &cols, &err);
 	if (r == 0)
 		r = cell_exec_resize(e->x, (uint16_t)rows, (uint16_t)cols, &err);
-	end_order(c, e, r, &err);
+	exec_ordered(c, e, r, &err);
 }
 
 /* ---- stdin ---- */
@@ -802,7 +671,7 @@ static void write_stdin(struct call *c)
 	struct feeding *f;
 	struct exec *e;
 
-	if (!find_running(c, &e))
+	if (!exec_running(c, false, &e))
 		return;
 	if (e->room || !(f = calloc(1, sizeof *f))) {
 		exec_unref(e);

@@ -279,43 +279,11 @@ static void run_socket(struct call *c)
 
 /* ---- one run ---- */
 
-static bool find(struct call *c, struct exec **ret)
-{
-	struct cell_error err = {0};
-
-	if (!api_session(c))
-		return false;
-	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
-	int r = exec_find(c->session, c->params[1], ret, &err);
-	if (r == 0 && exec_is_run(*ret))
-		return true;
-	if (r == 0) {
-		exec_unref(*ret);
-		(void)cell_fail(&err, CELL_ENOTFOUND, 0, "'%.64s' is a command, no run of code",
-			c->params[1]);
-		(void)cell_error_hint(&err, 0, "look at /v1/sessions/%s/execs/%.64s",
-			c->session->id, c->params[1]);
-	}
-	call_fail(c, &err);
-	return false;
-}
-
-static bool find_running(struct call *c, struct exec **ret)
-{
-	if (!find(c, ret))
-		return false;
-	if ((*ret)->x)
-		return true;
-	exec_unref(*ret);
-	call_failf(c, CELL_EBUSY, "", "run '%s' has ended", c->params[1]);
-	return false;
-}
-
 static void get(struct call *c)
 {
 	struct exec *e;
 
-	if (!find(c, &e))
+	if (!exec_of(c, true, &e))
 		return;
 	json_t *o = run_json(e);
 	exec_unref(e);
@@ -328,7 +296,7 @@ static void result(struct call *c)
 	uint64_t max_output = OUTPUT_DEFAULT;
 	struct exec *e;
 
-	if (!find(c, &e))
+	if (!exec_of(c, true, &e))
 		return;
 	if (call_query_uint(c, "max_output_bytes", OUTPUT_DEFAULT, &max_output, &err) < 0) {
 		exec_unref(e);
@@ -367,7 +335,7 @@ static void events(struct call *c)
 	struct cell_error err = {0};
 	struct exec *e;
 
-	if (!find(c, &e))
+	if (!exec_of(c, true, &e))
 		return;
 	if (offset_of(c, &o.out_from, &err) < 0) {
 		exec_unref(e);
@@ -398,7 +366,7 @@ static void attach_socket(struct call *c)
 			"this path speaks WebSocket only");
 		return;
 	}
-	if (!find(c, &e))
+	if (!exec_of(c, true, &e))
 		return;
 	if (offset_of(c, &o.out_from, &err) < 0)
 		call_fail(c, &err);
@@ -415,7 +383,7 @@ static void input(struct call *c)
 	bool is_eof = false;
 	struct exec *e;
 
-	if (!find_running(c, &e))
+	if (!exec_running(c, true, &e))
 		return;
 	int r = call_known(c, known, &err);
 	if (r == 0)
@@ -447,16 +415,10 @@ static void send(struct call *c, int number)
 	struct cell_error err = {0};
 	struct exec *e;
 
-	if (!find_running(c, &e))
+	if (!exec_running(c, true, &e))
 		return;
 	int r = cell_exec_signal(e->x, number, &err);
-	if (e->seat)
-		seat_kick(e->seat);
-	exec_unref(e);
-	if (r < 0)
-		call_fail(c, &err);
-	else
-		call_empty(c, 204);
+	exec_ordered(c, e, r, &err);
 }
 
 static void interrupt_permitted(struct call *c)
@@ -471,18 +433,14 @@ static void kill_permitted(struct call *c)
 
 static void interrupt(struct call *c)
 {
-	if (!api_session(c))
-		return;
-	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
-	call_permit(c, &(struct policy_request){0}, interrupt_permitted);
+	if (api_session(c))
+		exec_permit(c, interrupt_permitted);
 }
 
 static void kill_run(struct call *c)
 {
-	if (!api_session(c))
-		return;
-	(void)snprintf(c->exec_id, sizeof c->exec_id, "%.63s", c->params[1]);
-	call_permit(c, &(struct policy_request){0}, kill_permitted);
+	if (api_session(c))
+		exec_permit(c, kill_permitted);
 }
 
 extern const struct route api_run_routes[];
