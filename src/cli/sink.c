@@ -6,13 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/signals.h"
 
 #define PIECE_MAX   (256u * 1024)	    /* the library hands out at most half of it at once */
 #define WAITING_MAX (4u * PIECE_MAX + 4096) /* a piece made visible grows at most fourfold */
@@ -158,4 +159,41 @@ int cli_sink_finish(struct cli_sink *s, struct cell_error *err)
 	if (cli_neutral_end(&s->neutral, &s->waiting) < 0)
 		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "show the end of the output");
 	return cli_sink_flush(s, err);
+}
+
+struct pollfd cli_sink_pollfd(const struct cli_sink *s)
+{
+	return (struct pollfd){.fd = cli_sink_is_full(s) ? s->fd : -1, .events = POLLOUT};
+}
+
+static int take_signals(void)
+{
+	int stop = 0;
+
+	for (int one; (one = cli_signals_next()) != 0;) {
+		if (one == SIGTSTP)
+			cli_signals_suspend();
+		else if (one == SIGINT || one == SIGTERM || one == SIGHUP || one == SIGQUIT)
+			stop = one;
+	}
+	return stop;
+}
+
+int cli_sinks_drain(struct cli_sink *out, struct cli_sink *errors, int *signal,
+	struct cell_error *err)
+{
+	int r = cli_sink_finish(out, err);
+
+	if (r == 0)
+		r = cli_sink_finish(errors, err);
+	while (r == 0 && !*signal && (cli_sink_is_full(out) || cli_sink_is_full(errors))) {
+		struct pollfd fds[] = {{.fd = cli_signals_fd(), .events = POLLIN},
+			cli_sink_pollfd(out), cli_sink_pollfd(errors)};
+		(void)poll(fds, 3, -1);
+		*signal = take_signals();
+		r = cli_sink_flush(out, err);
+		if (r == 0)
+			r = cli_sink_flush(errors, err);
+	}
+	return r;
 }

@@ -5,6 +5,7 @@
  * nothing more from the cell, and so the command is held back.
  */
 #pragma once
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,3 +43,9 @@ int cli_sink_flush(struct cli_sink *s, struct cell_error *err);
 /* The stream is over: give out what the neutraliser holds. May leave it full. */
 int cli_sink_finish(struct cli_sink *s, struct cell_error *err);
 bool cli_sink_is_full(const struct cli_sink *s);
+/* To wait until it can be flushed; its fd is -1 when it is not full. */
+struct pollfd cli_sink_pollfd(const struct cli_sink *s);
+/* Both streams of a command are over: write what they hold, at the pace of who reads it. A signal that is to end us, in *signal before or taken and put
+ * there meanwhile, is not kept waiting. */
+int cli_sinks_drain(struct cli_sink *out, struct cli_sink *errors, int *signal,
+	struct cell_error *err);

@@ -121,10 +121,10 @@ static void take_signals(struct cli_stream *s)
 	}
 }
 
-/* Our reader is gone. A tool in a pipeline would die of SIGPIPE now; so does the command. */
-static void on_broken(struct cli_stream *s)
+/* Is our reader gone? A tool in a pipeline would die of SIGPIPE now; so does the command. */
+static void check_reader(struct cli_stream *s)
 {
-	if (s->is_broken)
+	if (s->is_broken || !(s->out.is_broken || s->err.is_broken))
 		return;
 	s->is_broken = true;
 	if (s->is_only_looking) {
@@ -152,8 +152,8 @@ static int flush_sinks(struct cli_stream *s, struct cell_error *err)
 
 	if (r == 0)
 		r = cli_sink_flush(&s->err, err);
-	if (r == 0 && (s->out.is_broken || s->err.is_broken))
-		on_broken(s);
+	if (r == 0)
+		check_reader(s);
 	return r;
 }
 
@@ -285,39 +285,14 @@ static void wait_for_any(struct cli_stream *s, bool is_busy)
 		[WAIT_CELL] = {.fd = full ? -1 : cells->poll_fd(s->cell),
 			.events = (short)(POLLIN | cells->poll_events(s->cell))},
 		[WAIT_STDIN] = {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
-		[WAIT_OUT] = {.fd = cli_sink_is_full(&s->out) ? s->out.fd : -1, .events = POLLOUT},
-		[WAIT_ERR] = {.fd = cli_sink_is_full(&s->err) ? s->err.fd : -1, .events = POLLOUT},
+		[WAIT_OUT] = cli_sink_pollfd(&s->out),
+		[WAIT_ERR] = cli_sink_pollfd(&s->err),
 	};
 
 	if (poll(fds, WAIT_COUNT, poll_timeout(s, is_busy)) <= 0)
 		return;
 	if (fds[WAIT_STDIN].revents)
 		read_stdin(s);
-}
-
-/* After the end: what the sinks still hold, at our reader's pace. */
-static int drain(struct cli_stream *s, struct cell_error *err)
-{
-	int r = cli_sink_finish(&s->out, err);
-
-	if (r == 0)
-		r = cli_sink_finish(&s->err, err);
-	while (r == 0 && is_full(s) && !s->stop_signal) {
-		int signal;
-		struct pollfd fds[] = {{.fd = cli_signals_fd(), .events = POLLIN},
-			{.fd = cli_sink_is_full(&s->out) ? s->out.fd : -1, .events = POLLOUT},
-			{.fd = cli_sink_is_full(&s->err) ? s->err.fd : -1, .events = POLLOUT}};
-		(void)poll(fds, 3, -1);
-		while ((signal = cli_signals_next()) != 0) {
-			if (signal == SIGTSTP)
-				cli_signals_suspend();
-			else if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP ||
-				 signal == SIGQUIT)
-				s->stop_signal = signal;
-		}
-		r = flush_sinks(s, err);
-	}
-	return r;
 }
 
 int cli_stream_run(struct cli_stream *s, struct cell_error *err)
@@ -345,8 +320,11 @@ int cli_stream_run(struct cli_stream *s, struct cell_error *err)
 		if (!s->is_over)
 			wait_for_any(s, is_busy);
 	}
+	bool has_more = is_full(s);
 	if (r >= 0)
-		r = drain(s, err);
+		r = cli_sinks_drain(&s->out, &s->err, &s->stop_signal, err);
+	if (r >= 0 && has_more)
+		check_reader(s);
 	if (r < 0 && !s->is_only_looking && !s->has_exited)
 		kill_tree(s);
 	return r < 0 ? r : 0;

@@ -218,42 +218,20 @@ static int patience_ms(const struct code_job *j)
 
 static void wait_for_any(struct code_job *j, bool is_busy)
 {
-	struct code_screen *s = j->screen;
+	const struct code_screen *s = j->screen;
+	const struct pollfd nothing = {.fd = -1};
 	bool wants_line = j->is_asked && j->input && !j->input->is_over && !is_full(j);
 	struct pollfd fds[WAIT_COUNT] = {
 		[WAIT_SIGNALS] = {.fd = cli_signals_fd(), .events = POLLIN},
 		[WAIT_CELL] = {.fd = is_full(j) ? -1 : cells->poll_fd(j->cell),
 			.events = (short)(POLLIN | cells->poll_events(j->cell))},
 		[WAIT_STDIN] = {.fd = wants_line ? STDIN_FILENO : -1, .events = POLLIN},
-		[WAIT_OUT] = {.fd = s && cli_sink_is_full(&s->out) ? s->out.fd : -1,
-			.events = POLLOUT},
-		[WAIT_ERR] = {.fd = s && cli_sink_is_full(&s->err) ? s->err.fd : -1,
-			.events = POLLOUT},
+		[WAIT_OUT] = s ? cli_sink_pollfd(&s->out) : nothing,
+		[WAIT_ERR] = s ? cli_sink_pollfd(&s->err) : nothing,
 	};
 
 	if (poll(fds, WAIT_COUNT, is_busy ? 0 : patience_ms(j)) > 0 && fds[WAIT_STDIN].revents)
 		read_stdin(j);
-}
-
-static void drain(struct code_job *j, struct cell_error *err)
-{
-	struct code_screen *s = j->screen;
-
-	if (!s || cli_sink_finish(&s->out, err) < 0 || cli_sink_finish(&s->err, err) < 0)
-		return;
-	while (code_screen_is_full(s) && !j->stop_signal) {
-		struct pollfd fds[] = {{.fd = cli_signals_fd(), .events = POLLIN},
-			{.fd = cli_sink_is_full(&s->out) ? s->out.fd : -1, .events = POLLOUT},
-			{.fd = cli_sink_is_full(&s->err) ? s->err.fd : -1, .events = POLLOUT}};
-		(void)poll(fds, 3, -1);
-		for (int signal; (signal = cli_signals_next()) != 0;)
-			if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP ||
-				signal == SIGQUIT)
-				j->stop_signal = signal;
-		if (code_screen_flush(s, err) < 0)
-			return;
-	}
-	check_reader(j);
 }
 
 int code_job_run(struct code_job *j, struct cell_error *err)
@@ -285,8 +263,9 @@ int code_job_run(struct code_job *j, struct cell_error *err)
 	}
 	if (j->is_hidden)
 		set_echo(true);
-	if (r >= 0)
-		drain(j, err);
+	if (r >= 0 && j->screen &&
+		cli_sinks_drain(&j->screen->out, &j->screen->err, &j->stop_signal, err) == 0)
+		check_reader(j);
 	return r < 0 ? r : 0;
 }
 
