@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fdcopy.h"
 #include "base/utf8.h"
 #include "cli/memory.h"
 #include "core/code_language.h"
@@ -178,20 +179,6 @@ void notebook_clear(json_t *cell)
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t w = write(fd, p, n);
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0)
-			return -errno;
-		p += w;
-		n -= (size_t)w;
-	}
-	return 0;
-}
-
 int notebook_write(const struct notebook *nb, const char *path, struct cell_error *err)
 {
 	auto_free char *text = json_dumps(nb->root, JSON_INDENT(1)), *part = NULL;
@@ -203,14 +190,14 @@ int notebook_write(const struct notebook *nb, const char *path, struct cell_erro
 		return cell_fail_errno(err, ENOMEM, "write a notebook");
 	text[n++] = '\n'; /* in the place of the NUL */
 	if (!strcmp(path, "-")) {
-		r = write_all(STDOUT_FILENO, text, n);
+		r = fd_write_all(STDOUT_FILENO, text, n);
 		return r < 0 ? cell_fail_errno(err, -r, "write to stdout") : 0;
 	}
 	part = cli_format("%s.%d.part", path, (int)getpid());
 	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0)
 		return cell_fail_errno(err, errno, "write '%s'", path);
-	r = write_all(fd, text, n);
+	r = fd_write_all(fd, text, n);
 	if (r == 0 && rename(part, path) < 0)
 		r = -errno;
 	if (r < 0) {

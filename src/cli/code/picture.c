@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fdcopy.h"
 #include "cli/memory.h"
 #include "cli/text.h"
 
@@ -169,20 +170,6 @@ int picture_sequence(enum picture_way way, const char *mime, const struct buf *b
 	return r < 0 ? r : buf_addz(out, "\a\n");
 }
 
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t w = write(fd, p, n);
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0)
-			return -errno;
-		p += w;
-		n -= (size_t)w;
-	}
-	return 0;
-}
-
 int picture_save(const char *directory, const char *suffix, const void *p, size_t n,
 	char **ret_path, struct cell_error *err)
 {
@@ -198,7 +185,7 @@ int picture_save(const char *directory, const char *suffix, const void *p, size_
 		auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd < 0 && errno == EEXIST)
 			continue;
-		int r = fd < 0 ? -errno : write_all(fd, p, n);
+		int r = fd < 0 ? -errno : fd_write_all(fd, p, n);
 		if (r < 0) {
 			if (fd >= 0)
 				(void)unlink(path);
