@@ -244,6 +244,12 @@ def test_code_cannot_reach_the_terminal(show, form):
     assert r"\u009b31m \u202e" in show("code", *form, "-c", r"print('\x7f \x9b31m \u202e')")
 
 
+def test_a_notebook_cannot_reach_the_terminal(cell, show):
+    code = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": [r"print('\x7f \x9b31m \u202e')"]}
+    cell.put("in.ipynb", json.dumps({"cells": [code], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    assert r"\u009b31m \u202e" in show("code", "--notebook", "in.ipynb", "-o", "-")
+
+
 @pytest.mark.parametrize("name", ["$(touch owned)", "`touch owned`", "a; touch owned", "a' b\" c", "plain.txt"])
 def test_a_name_in_a_cell_is_completed_as_a_name(cell, name):
     cell.create()

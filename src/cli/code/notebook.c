@@ -13,6 +13,7 @@
 #include "base/fdcopy.h"
 #include "base/utf8.h"
 #include "cli/memory.h"
+#include "cli/output.h"
 #include "core/code_language.h"
 #include "core/run_gather.h"
 
@@ -181,7 +182,10 @@ void notebook_clear(json_t *cell)
 
 int notebook_write(const struct notebook *nb, const char *path, struct cell_error *err)
 {
-	auto_free char *text = json_dumps(nb->root, JSON_INDENT(1)), *part = NULL;
+	bool is_stdout = !strcmp(path, "-");
+	auto_free char *text =
+		cli_json_text(nb->root, JSON_INDENT(1), is_stdout ? STDOUT_FILENO : -1);
+	auto_free char *part = NULL;
 	size_t n = text ? strlen(text) : 0;
 	auto_fd int fd = -1;
 	int r;
@@ -189,7 +193,7 @@ int notebook_write(const struct notebook *nb, const char *path, struct cell_erro
 	if (!text)
 		return cell_fail_errno(err, ENOMEM, "write a notebook");
 	text[n++] = '\n'; /* in the place of the NUL */
-	if (!strcmp(path, "-")) {
+	if (is_stdout) {
 		r = fd_write_all(STDOUT_FILENO, text, n);
 		return r < 0 ? cell_fail_errno(err, -r, "write to stdout") : 0;
 	}
