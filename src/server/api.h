@@ -22,6 +22,8 @@ json_t *exec_list_json(struct call *c, bool is_runs, const char *member, const c
 /* The command (or run) of the path's second parameter; one that runs. False: the call was answered. */
 bool exec_of(struct call *c, bool is_run, struct exec **ret);
 bool exec_running(struct call *c, bool is_run, struct exec **ret);
+/* c->begin() was permitted: as soon as there is room and a cell for it. */
+void exec_begin(struct call *c);
 /* What is to be done to it is put to the rules. */
 void exec_permit(struct call *c, void (*go)(struct call *c));
 /* An order was given to it, or r says why not: on its way at once, and answered. Takes the reference. */

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "server/api.h"
+#include "server/clock.h"
 #include "server/exec.h"
 #include "server/seat.h"
 #include "server/session.h"
@@ -91,6 +92,38 @@ json_t *exec_list_json(struct call *c, bool is_runs, const char *member, const c
 		exec_unref(e);
 	}
 	return items;
+}
+
+static void have_fresh(struct session *s, struct seat *seat, const struct cell_error *why,
+	void *arg)
+{
+	struct call *c = arg;
+
+	(void)s;
+	if (seat)
+		c->begin(c, seat, true);
+	else
+		call_fail(c, why);
+}
+
+void exec_begin(struct call *c)
+{
+	struct cell_error err = {0};
+	struct quota_verdict v = quota_exec(c->srv->quota, c->who.tenant, clock_monotonic_ns());
+
+	if (v.is_allowed)
+		v = session_hold_spool(c->session);
+	if (!v.is_allowed) {
+		(void)quota_fail(&v, c->who.tenant, &err);
+		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
+		call_fail(c, &err);
+	} else if (session_require_ready(c->session, &err) < 0) {
+		call_fail(c, &err);
+	} else if (c->session->seat) {
+		c->begin(c, c->session->seat, false);
+	} else { /* of an ephemeral session: a cell of its own */
+		session_fresh_seat(c->session, have_fresh, c);
+	}
 }
 
 static void take_id(struct call *c)

@@ -296,39 +296,6 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 	exec_unref(e);
 }
 
-static void have_fresh(struct session *s, struct seat *seat, const struct cell_error *why,
-	void *arg)
-{
-	struct call *c = arg;
-
-	(void)s;
-	if (seat)
-		run_in(c, seat, true);
-	else
-		call_fail(c, why);
-}
-
-static void run_permitted(struct call *c)
-{
-	struct cell_error err = {0};
-	struct quota_verdict v = quota_exec(c->srv->quota, c->who.tenant, clock_monotonic_ns());
-
-	if (v.is_allowed)
-		v = session_hold_spool(c->session);
-
-	if (!v.is_allowed) {
-		(void)quota_fail(&v, c->who.tenant, &err);
-		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
-		call_fail(c, &err);
-	} else if (session_require_ready(c->session, &err) < 0) {
-		call_fail(c, &err);
-	} else if (c->session->seat) {
-		run_in(c, c->session->seat, false);
-	} else {
-		session_fresh_seat(c->session, have_fresh, c);
-	}
-}
-
 static void run_checked(struct call *c)
 {
 	auto_(wish_done) struct wish w = {0};
@@ -357,7 +324,8 @@ static void run_checked(struct call *c)
 	(void)json_object_del(c->details, "fingerprint");
 	(void)json_object_del(c->details, "key");
 	struct policy_request q = {.argv = (const char *const *)w.argv, .shell = w.command};
-	call_permit(c, &q, run_permitted);
+	c->begin = run_in;
+	call_permit(c, &q, exec_begin);
 }
 
 static void run(struct call *c)

@@ -180,38 +180,6 @@ static void run_in(struct call *c, struct seat *seat, bool owns_seat)
 	exec_unref(e);
 }
 
-static void have_fresh(struct session *s, struct seat *seat, const struct cell_error *why,
-	void *arg)
-{
-	struct call *c = arg;
-
-	(void)s;
-	if (seat)
-		run_in(c, seat, true);
-	else
-		call_fail(c, why);
-}
-
-static void run_permitted(struct call *c)
-{
-	struct cell_error err = {0};
-	struct quota_verdict v = quota_exec(c->srv->quota, c->who.tenant, clock_monotonic_ns());
-
-	if (v.is_allowed)
-		v = session_hold_spool(c->session);
-	if (!v.is_allowed) {
-		(void)quota_fail(&v, c->who.tenant, &err);
-		c->retry_after_s = (unsigned)(v.retry_after_ms / 1000) + 1;
-		call_fail(c, &err);
-	} else if (session_require_ready(c->session, &err) < 0) {
-		call_fail(c, &err);
-	} else if (c->session->seat) {
-		run_in(c, c->session->seat, false);
-	} else { /* of an ephemeral session: a cell, and variables, of its own */
-		session_fresh_seat(c->session, have_fresh, c);
-	}
-}
-
 static void run_checked(struct call *c)
 {
 	struct cell_error err = {0};
@@ -244,7 +212,8 @@ static void run_checked(struct call *c)
 	struct policy_request q = {.language = w.language,
 		.code = w.code.code,
 		.shell = is_shell ? w.code.code : NULL};
-	call_permit(c, &q, run_permitted);
+	c->begin = run_in;
+	call_permit(c, &q, exec_begin);
 }
 
 static void run(struct call *c)

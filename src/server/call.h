@@ -15,6 +15,7 @@
 #define CALL_PARAMS_MAX 3
 
 struct call;
+struct seat;
 struct route {
 	const char *method;
 	const char *
@@ -47,6 +48,8 @@ struct call {
 	struct usage_sample usage;
 	bool has_intent;
 	unsigned retry_after_s; /* of a 429 or 503; 0: a second */
+	/* api_exec_calls.c: begins what the call asks for, in the session's cell or in one of its own */
+	void (*begin)(struct call *c, struct seat *seat, bool owns_seat);
 	/* idempotency.c */
 	char key[256];
 	char fingerprint[65];
