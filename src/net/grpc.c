@@ -61,6 +61,8 @@ struct grpc {
 	int http;   /* :status */
 	int taken;  /* what `take` said */
 	char said[400];
+	char what
+		[80]; /* the method's own name: the caller's text may be gone when something breaks */
 	struct grpc_call call;
 };
 
@@ -315,21 +317,23 @@ static int turn(struct grpc *g)
 
 static int broken(const struct grpc *g, int r, struct cell_error *err)
 {
-	const char *what = strrchr(g->call.method, '/');
-
 	return cell_fail(err,
 		r == -ETIMEDOUT ? CELL_ETIMEOUT
 		: r == -EPROTO	? CELL_EPROTOCOL
 				: CELL_EBACKEND,
-		-r, "ask for '%s'", what ? what + 1 : g->call.method);
+		-r, "ask for '%s'", g->what);
 }
 
 int grpc_begin(struct grpc *g, const struct grpc_call *call, struct cell_error *err)
 {
 	auto_buf struct buf block = BUF_INIT(FRAME_MAX);
+	const char *slash = strrchr(call->method, '/');
 
 	g->id = g->id ? g->id + 2 : 1;
 	g->call = *call;
+	(void)snprintf(g->what, sizeof g->what, "%s", slash ? slash + 1 : call->method);
+	g->call.method = NULL; /* the caller's, for this call alone, as is */
+	g->call.metadata = NULL;
 	g->call_window = g->first_window;
 	g->is_ended = false;
 	g->status = -1;

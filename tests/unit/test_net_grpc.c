@@ -187,6 +187,31 @@ TEST(what_breaks_the_protocol_is_told)
 	}
 }
 
+static int begin_with_a_name_of_its_own(struct grpc *g)
+{
+	char method[40];
+	const struct grpc_call call = {.method = method};
+
+	(void)snprintf(method, sizeof method, "/a.%s/Method", "Service");
+	return grpc_begin(g, &call, NULL);
+}
+
+TEST(what_breaks_later_is_told_with_the_name_it_was_begun_with)
+{
+	struct service s = {.answer = BUF_INIT(1000)};
+	struct grpc *g = NULL;
+	struct cell_error err;
+
+	ASSERT_EQ(buf_addz(&s.answer, "HTTP/1.1 400 Bad Request\r\n\r\n"), 0);
+	service_start(&s);
+	ASSERT_EQ(grpc_open(s.path, &g, NULL), 0);
+	ASSERT_EQ(begin_with_a_name_of_its_own(g), 0);
+	ASSERT_ERR(grpc_end(g, NULL, 0, &err), -EPROTO);
+	ASSERT(strstr(err.msg, "'Method'"));
+	grpc_free(g);
+	service_end(&s);
+}
+
 TEST(nobody_who_listens_is_told)
 {
 	struct grpc *g = NULL;
