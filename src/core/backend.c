@@ -17,6 +17,11 @@ void *cell_state(struct cell *c)
 	return c->states[c->level];
 }
 
+const void *cell_kind(const struct cell *c)
+{
+	return c->chain[c->level]->kind;
+}
+
 const struct cell_backend *cell_next(const struct cell *c)
 {
 	return c->chain[c->level + 1];
@@ -223,4 +228,23 @@ int cell_note_save(struct cell *c, struct cell_error *err)
 	int r = cell_record_save(c->directory_fd, c->record, !c->is_ephemeral, err);
 
 	return r < 0 ? cell_error_prefix(err, r, "cell '%s'", c->name) : 0;
+}
+
+int cell_notes_save(struct cell *c, const char *const (*pairs)[2], struct cell_error *err)
+{
+	int r = 0;
+
+	for (; r == 0 && (*pairs)[0]; pairs++)
+		if ((*pairs)[1] && *(*pairs)[1])
+			r = cell_note_set(c, (*pairs)[0], (*pairs)[1], err);
+	return r < 0 ? r : cell_note_save(c, err);
+}
+
+int cell_walls_tell(const struct cell_wall *walls, size_t n, cell_wall_fn fn, void *user)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = fn(&walls[i], user);
+	return r;
 }

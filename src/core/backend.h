@@ -47,6 +47,8 @@ struct cell_backend {
 	cell_caps caps;	     /*   what it can promise at best */
 	size_t state_size;   /*   zeroed private state per handle, cell_state(c) */
 	bool is_wrapper;     /*   wraps another: "trace:local" */
+	const void
+		*kind; /*   the back end's own: what differs between those that share their slots */
 
 	/* * Usable here? Narrow p->caps with cell_probe_lack(), or cell_probe_refuse(). Cheap: no
 	 * process started, nothing left behind. */
@@ -64,7 +66,7 @@ struct cell_backend {
 	bool (*is_alive)(struct cell *c);
 	/* How each wall is provided here, for people to read: only when probe said usable. Its own
 	 * slot, because probe runs for every cell and this does not. */
-	int (*walls)(cell_wall_fn fn, void *user);
+	int (*walls)(const struct cell_backend *self, cell_wall_fn fn, void *user);
 	/* Have n cells like this one made ahead. The handle has no directory. NULL: cannot. */
 	int (*shelf)(struct cell *c, const struct cell_spec *spec, unsigned n,
 		struct cell_error *err);
@@ -95,6 +97,7 @@ enum cell_apart {
 };
 
 struct cell_sweep {
+	const struct cell_backend *backend; /* whose slot is called */
 	const char *state_id;
 	/* Does the cell `name` exist with this note in its record? Only what is not known may be removed. */
 	bool (*is_known)(const struct cell_sweep *s, const char *name, const char *key,
@@ -132,6 +135,8 @@ void cell_probe_break(struct cell_probe *p, int why, const char *reason, const c
 
 /* For back ends: the cell they are called for. */
 void *cell_state(struct cell *c);
+/* cell_backend.kind of who is called. */
+const void *cell_kind(const struct cell *c);
 /* The next back end of a wrapper's chain, and calling it. */
 const struct cell_backend *cell_next(const struct cell *c);
 int cell_next_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err);
@@ -161,10 +166,16 @@ void cell_degrade(struct cell *c, enum cell_cap cap);
 /* A workspace of the host lies on its disk, where no limit of the cell's counts: limits.disk and limits.inodes are refused with one, and where best
  * effort is asked for they are degraded: they hold for the rest. */
 int cell_degrade_workspace(struct cell *c, const struct cell_spec *spec, struct cell_error *err);
-/* From create: environment ("K=V", NULL-terminated, may be NULL) and directory (or NULL) that an image
- * gives its commands. The spec wins over both, and a workspace over the directory. */
-int cell_take_defaults(struct cell *c, const struct cell_spec *spec, const char *const *env,
-	const char *cwd, struct cell_error *err);
+/* From create: what an image gives its commands, and says of itself. The spec wins over environment and directory, and a workspace
+ * over the directory; the rest is noted for whoever looks at the cell, or wants to run the same again. NULL: it does not say. */
+struct cell_image_facts {
+	const char *id;	    /* its digest: what runs, to the bit */
+	const char *digest; /* NAME@sha256:..., of one from a registry */
+	char *const *env, *const *entrypoint, *const *cmd; /* NULL-terminated */
+	const char *cwd, *user;
+};
+int cell_take_image(struct cell *c, const struct cell_spec *spec,
+	const struct cell_image_facts *image, struct cell_error *err);
 /* Remember a string; saved in the record by the core after create, and by cell_note_save at once.
  */
 int cell_note_set(struct cell *c, const char *key, const char *value, struct cell_error *err);
@@ -172,3 +183,7 @@ int cell_note_set_int(struct cell *c, const char *key, int64_t value, struct cel
 const char *cell_note(const struct cell *c, const char *key); /* NULL if absent */
 int64_t cell_note_int(const struct cell *c, const char *key, int64_t otherwise);
 int cell_note_save(struct cell *c, struct cell_error *err);
+/* Several, and saved at once: pairs of key and value, the last key NULL. Values that are NULL or "" are left out. */
+int cell_notes_save(struct cell *c, const char *const (*pairs)[2], struct cell_error *err);
+/* Tell them one after the other, as the slot does. */
+int cell_walls_tell(const struct cell_wall *walls, size_t n, cell_wall_fn fn, void *user);

@@ -268,8 +268,10 @@ static int sweep_places(struct cell_store *s, cell_info_fn fn, void *user)
 	if (cell_store_id(s, id, NULL) < 0)
 		return 0;
 	for (size_t i = 0; cell_backends[i]; i++) {
-		struct orphans o = {
-			.sweep = {.state_id = id, .is_known = is_known, .is_saved = is_saved},
+		struct orphans o = {.sweep = {.backend = cell_backends[i],
+					    .state_id = id,
+					    .is_known = is_known,
+					    .is_saved = is_saved},
 			.store = s,
 			.backend = cell_backends[i]->name,
 			.fn = fn,

@@ -260,7 +260,7 @@ int cell_backend_walls(const char *name, cell_wall_fn fn, void *user, struct cel
 	if (!chain[n]->walls)
 		return 0;
 	cell_probe_run(chain + n, &p);
-	return p.is_usable ? chain[n]->walls(fn, user) : 0;
+	return p.is_usable ? chain[n]->walls(chain[n], fn, user) : 0;
 }
 
 int cell_backend_probe(const char *name, struct cell_backend_info *ret, struct cell_error *err)

@@ -8,23 +8,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "core/backend.h"
-
-#define BUNDLE_GUEST_DIR "/.cell" /* where the container has the guest's directory */
-#define BUNDLE_RUN_DIR	 BUNDLE_GUEST_DIR "/run"
-#define BUNDLE_SOCKET	 BUNDLE_RUN_DIR "/sock" /* of a guest that listens inside */
-#define BUNDLE_WORKSPACE "/workspace"
-#define BUNDLE_HOME	 "/home/cell"
-#define BUNDLE_UID	 65532u /* of a cell that has no files of the host and names no user */
-
-/* How a guest gets its stream. */
-enum bundle_reach {
-	BUNDLE_CALLS,	/* it comes to the socket in its directory (core/guest_door.h) */
-	BUNDLE_HAS_IT,	/* it is its standard input */
-	BUNDLE_LISTENS, /* on a socket inside, for relays */
-};
+#include "core/container.h"
 
 struct bundle {
+	struct cell *c;
 	const struct cell_spec *spec;
 	const char *root; /* of the container, as the runtime sees it */
 	const char *door; /* directory of the host with the guest's program */
@@ -32,7 +19,7 @@ struct bundle {
 	uid_t uid;
 	gid_t gid;
 	bool is_alone; /* the guest leaves root for uid:gid, in a user namespace of its own that has nobody else */
-	enum bundle_reach reach;
+	enum container_reach reach;
 	bool has_hold_fd; /* the guest keeps fd 3 */
 	bool has_cgroups; /* limits are the runtime's to set */
 	bool has_pids;	  /* that of processes too */

@@ -6,12 +6,9 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "backends/bundle/bundle.h"
-#include "base/cleanup.h"
 #include "base/error.h"
 
 static int no_memory(struct cell_error *err)
@@ -70,46 +67,37 @@ static int add_usual(const struct bundle *b, json_t *mounts)
  * says so again. */
 static int add_run(json_t *mounts)
 {
-	return add_mount(mounts, BUNDLE_RUN_DIR, "tmpfs", "tmpfs",
+	return add_mount(mounts, CONTAINER_RUN_DIR, "tmpfs", "tmpfs",
 		"nosuid,nodev,noexec,mode=1777,size=64k");
 }
 
-static int add_given(const struct cell_spec *spec, json_t *mounts, struct cell_error *err)
+/* container_mount_fn */
+static int add_given(void *mounts, const struct cell_mount *m, const char *source,
+	const struct stat *st, struct cell_error *err)
 {
-	for (size_t i = 0; i < spec->n_mounts; i++) {
-		const struct cell_mount *m = &spec->mounts[i];
-		auto_free char *source = realpath(m->source, NULL);
-		struct stat st;
-
-		if (!source || stat(source, &st) < 0)
-			return cell_fail_errno(err, errno, "mount '%s'", m->source);
-		if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) || !strcmp(source, "/")) {
-			int r = cell_fail(err, CELL_EINVAL, 0, "mount '%s': it is %s", m->source,
-				S_ISDIR(st.st_mode) ? "the host's whole root" : "a device");
-			return cell_error_hint(err, r, "cells get neither");
-		}
-		/* not recursive when read-only: a mount below it would stay writable */
-		if (add_mount(mounts, m->target, "bind", source,
-			    m->is_read_only ? "bind,ro,nosuid,nodev,rprivate"
-					    : "rbind,rw,nosuid,nodev,rprivate") < 0)
-			return no_memory(err);
-	}
-	return 0;
+	(void)st;
+	/* not recursive when read-only: a mount below it would stay writable */
+	return add_mount(mounts, m->target, "bind", source,
+		       m->is_read_only ? "bind,ro,nosuid,nodev,rprivate"
+				       : "rbind,rw,nosuid,nodev,rprivate") < 0
+		       ? no_memory(err)
+		       : 0;
 }
 
 static int add_mounts(const struct bundle *b, json_t *mounts, struct cell_error *err)
 {
 	int r = add_usual(b, mounts);
 
-	r |= add_mount(mounts, BUNDLE_GUEST_DIR, "bind", b->door, "bind,ro,nosuid,nodev,rprivate");
-	if (b->reach == BUNDLE_LISTENS)
+	r |= add_mount(mounts, CONTAINER_GUEST_DIR, "bind", b->door,
+		"bind,ro,nosuid,nodev,rprivate");
+	if (b->reach == CONTAINER_LISTENS)
 		r |= add_run(mounts);
 	if (b->tmp)
 		r |= add_mount(mounts, "/tmp", "bind", b->tmp, "bind,rw,nosuid,nodev,rprivate");
 	if (b->spec->workspace)
-		r |= add_mount(mounts, BUNDLE_WORKSPACE, "bind", b->spec->workspace,
+		r |= add_mount(mounts, CONTAINER_WORKSPACE, "bind", b->spec->workspace,
 			"rbind,rw,nosuid,nodev,rprivate");
-	return r ? no_memory(err) : add_given(b->spec, mounts, err);
+	return r ? no_memory(err) : container_mounts(b->c, b->spec, add_given, mounts, err);
 }
 
 /* --- limits --- */
@@ -128,8 +116,7 @@ static json_t *resources(const struct bundle *b)
 				(json_int_t)l->memory_bytes));
 	if (l->cpu_millis && is_burstable)
 		json_object_set_new(r, "cpu",
-			json_pack("{s:I}", "shares",
-				(json_int_t)(l->cpu_millis < 2 ? 2 : l->cpu_millis * 1024 / 1000)));
+			json_pack("{s:I}", "shares", (json_int_t)container_cpu_shares(l)));
 	else if (l->cpu_millis)
 		json_object_set_new(r, "cpu",
 			json_pack("{s:I,s:I}", "quota", (json_int_t)l->cpu_millis * 100, "period",
@@ -141,63 +128,18 @@ static json_t *resources(const struct bundle *b)
 
 /* --- the guest --- */
 
-static int add_option(json_t *args, const char *name, const char *value)
-{
-	return json_array_append_new(args, json_string(name)) |
-	       json_array_append_new(args, json_string(value));
-}
-
-/* A guest at a door is given most of them with its lease. */
-static int add_rlimits(const struct bundle *b, json_t *args)
-{
-	const struct cell_limits *l = &b->spec->limits;
-	bool has_lease = b->reach == BUNDLE_CALLS;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} limits[] = {{"nofile", has_lease ? 0 : l->files},
-		{"fsize", has_lease ? 0 : l->file_size_bytes},
-		{"as", has_lease ? 0 : l->process_memory_bytes},
-		{"cpu", has_lease ? 0 : l->cpu_time_s}, {"nproc", b->has_nproc ? l->pids : 0}};
-	char text[48];
-	int r = 0;
-
-	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-		(void)snprintf(text, sizeof text, "%s=%llu", limits[i].name,
-			(unsigned long long)limits[i].value);
-		if (limits[i].value)
-			r |= add_option(args, "--rlimit", text);
-	}
-	return r;
-}
-
 static json_t *guest_command(const struct bundle *b)
 {
-	static const char *const reach[][2] = {
-		[BUNDLE_CALLS] = {"--call", BUNDLE_GUEST_DIR "/sock"},
-		[BUNDLE_HAS_IT] = {"--fd", "0"},
-		[BUNDLE_LISTENS] = {"--listen", BUNDLE_SOCKET}};
-	json_t *args = json_pack("[s]", BUNDLE_GUEST_DIR "/guest");
 	char ids[40];
-	int r = 0;
+	const struct container_guest g = {.reach = b->reach,
+		.limits = &b->spec->limits,
+		.alone_as = b->is_alone ? ids : NULL,
+		.sees_cgroup = shows_cgroups(b),
+		.has_hold_fd = b->has_hold_fd,
+		.has_nproc = b->has_nproc};
 
 	(void)snprintf(ids, sizeof ids, "%u:%u", (unsigned)b->uid, (unsigned)b->gid);
-	if (b->is_alone) /* first: the filter would not let it */
-		r |= add_option(args, "--alone-as", ids);
-	r |= add_option(args, "--filter", BUNDLE_GUEST_DIR "/filter");
-	r |= add_option(args, reach[b->reach][0], reach[b->reach][1]);
-	r |= add_option(args, "--workspace", BUNDLE_WORKSPACE);
-	r |= add_option(args, "--home", BUNDLE_HOME);
-	r |= add_option(args, "--tmp", "/tmp");
-	if (shows_cgroups(b))
-		r |= add_option(args, "--oom-cgroup", "/sys/fs/cgroup");
-	if (b->has_hold_fd)
-		r |= add_option(args, "--hold-fd", "3");
-	r |= add_rlimits(b, args);
-	if (r == 0)
-		return args;
-	json_decref(args);
-	return NULL;
+	return container_guest_args(&g);
 }
 
 /* None. But Linux lets nobody have root's id in a namespace who could not make root's capabilities of files anyway: the guest that

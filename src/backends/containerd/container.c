@@ -26,15 +26,11 @@
 #include "core/image/image.h"
 #include "net/protobuf.h"
 
-#define SCRATCH_BYTES	(UINT64_C(1) << 30) /* of each file system in memory, when nothing is said */
-#define MEMORY_MIN	(UINT64_C(6) << 20)
-#define SHIM_TRIES	60
-#define REMOVE_TRIES	100
-#define RUNC_SHIM	"io.containerd.runc.v2"
-#define SPEC_TYPE	"types.containerd.io/opencontainers/runtime-spec/1/Spec"
-#define GROUP		"cell-containerd-" /* how its cgroups' names begin */
-#define LABEL_DIRECTORY "cell.directory"
-#define LABEL_SIGHT	"cell.sight" /* the mount namespace in which that directory is */
+#define SHIM_TRIES   60
+#define REMOVE_TRIES 100
+#define RUNC_SHIM    "io.containerd.runc.v2"
+#define SPEC_TYPE    "types.containerd.io/opencontainers/runtime-spec/1/Spec"
+#define GROUP	     "cell-containerd-" /* how its cgroups' names begin */
 
 static int no_memory(struct cell_error *err)
 {
@@ -43,22 +39,14 @@ static int no_memory(struct cell_error *err)
 
 /* ---- the spec ---- */
 
-static bool is_read_only(const struct cell_spec *spec)
-{
-	return spec->scratch == CELL_SCRATCH_MEMORY || spec->limits.disk_bytes;
-}
-
 static int check(const struct ctd_plan *p, struct cell_error *err)
 {
 	const struct cell_spec *spec = p->spec;
 	const struct cell_limits *l = &spec->limits;
-	int r;
+	int r = container_check_memory(l, err);
 
-	if (l->memory_bytes && l->memory_bytes < MEMORY_MIN) {
-		r = cell_fail(err, CELL_EINVAL, 0,
-			"limits.memory: %" PRIu64 " bytes hold no container", l->memory_bytes);
-		return cell_error_hint(err, r, "give at least 6m; most programs want 16m and more");
-	}
+	if (r < 0)
+		return r;
 	if (l->disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
 		r = cell_fail(err, CELL_ENOTSUP, 0,
 			"limits.disk: containerd's snapshots have no size of their own");
@@ -67,59 +55,24 @@ static int check(const struct ctd_plan *p, struct cell_error *err)
 	return cell_degrade_workspace(p->c, spec, err);
 }
 
-/* The socket of an engine gives its holder the whole machine. It may be asked for, but not silently. */
-static int check_sockets(const struct ctd_plan *p, struct cell_error *err)
-{
-	static const char *const engines[] = {"containerd", "docker", "podman"};
-	struct stat st;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < p->spec->n_mounts; i++) {
-		const char *source = p->spec->mounts[i].source, *slash = strrchr(source, '/');
-
-		if (stat(source, &st) < 0 || !S_ISSOCK(st.st_mode))
-			continue;
-		for (size_t k = 0; r == 0 && k < sizeof engines / sizeof *engines; k++) {
-			if (!strstr(slash ? slash : source, engines[k]))
-				continue;
-			cell_degrade(p->c, CELL_CAP_HIDE_FILES);
-			cell_degrade(p->c, CELL_CAP_HIDE_PROCESSES);
-			r = cell_note_set(p->c, "void_walls", source, err);
-		}
-	}
-	return r;
-}
-
-/* /tmp, HOME and a private workspace are in memory, and have a size. With a limit of the disk they share it, and
- * the rest of the container cannot be written to. They come before all other mounts, which may lie in them. */
+/* They come before all other mounts, which may lie in them. */
 static int add_scratch(const struct cell_spec *spec, json_t *mounts, uid_t uid, gid_t gid)
 {
-	bool is_private = !spec->workspace;
-	const struct {
-		const char *path;
-		unsigned share; /* of eight */
-		bool is_wanted;
-	} parts[] = {{"/tmp", is_private ? 2 : 4, true}, {BUNDLE_HOME, is_private ? 2 : 4, true},
-		{BUNDLE_WORKSPACE, 4, is_private}};
+	struct container_scratch parts[3];
+	size_t n = container_scratch(spec, parts);
 	int r = 0;
 
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		uint64_t size = spec->limits.disk_bytes
-					? spec->limits.disk_bytes / 8 * parts[i].share
-					: SCRATCH_BYTES;
+	for (size_t i = 0; i < n; i++) {
 		char bytes[40], inodes[40], user[32], group[32];
 
-		size = size < 4096 ? 4096 : size;
-		(void)snprintf(bytes, sizeof bytes, "size=%" PRIu64, size);
-		(void)snprintf(inodes, sizeof inodes, "nr_inodes=%" PRIu64, size / 4096 + 64);
+		(void)snprintf(bytes, sizeof bytes, "size=%" PRIu64, parts[i].bytes);
+		(void)snprintf(inodes, sizeof inodes, "nr_inodes=%" PRIu64, parts[i].inodes);
 		(void)snprintf(user, sizeof user, "uid=%u", uid);
 		(void)snprintf(group, sizeof group, "gid=%u", gid);
-		if (parts[i].is_wanted)
-			r |= json_array_insert_new(mounts, 0,
-				json_pack("{s:s,s:s,s:s,s:[s,s,s,s,s,s,s]}", "destination",
-					parts[i].path, "type", "tmpfs", "source", "tmpfs",
-					"options", "nosuid", "nodev", "mode=1777", bytes, inodes,
-					user, group));
+		r |= json_array_insert_new(mounts, 0,
+			json_pack("{s:s,s:s,s:s,s:[s,s,s,s,s,s,s]}", "destination", parts[i].path,
+				"type", "tmpfs", "source", "tmpfs", "options", "nosuid", "nodev",
+				"mode=1777", bytes, inodes, user, group));
 	}
 	return r;
 }
@@ -164,7 +117,7 @@ static int find_roots(const struct buf *mounts, struct roots *ret)
 static int choose_user(const struct cell_spec *spec, const struct buf *mounts, uid_t *uid,
 	gid_t *gid, struct cell_error *err)
 {
-	unsigned u = BUNDLE_UID, g = BUNDLE_UID;
+	unsigned u = CONTAINER_UID, g = CONTAINER_UID;
 	struct stat st;
 	char end;
 
@@ -196,10 +149,11 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 	struct cell_error *err)
 {
 	char group[200];
-	struct bundle b = {.spec = p->spec,
+	struct bundle b = {.c = p->c,
+		.spec = p->spec,
 		.root = "rootfs", /* where containerd puts it, beside the spec */
 		.door = p->door,
-		.reach = BUNDLE_CALLS,
+		.reach = CONTAINER_CALLS,
 		.has_cgroups = true,
 		.has_pids = true,
 		.group = group};
@@ -213,7 +167,7 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 		return r;
 	if (add_scratch(p->spec, json_object_get(j, "mounts"), b.uid, b.gid) < 0 ||
 		json_object_set_new(json_object_get(j, "root"), "readonly",
-			json_boolean(is_read_only(p->spec))) < 0 ||
+			json_boolean(container_is_read_only(p->spec))) < 0 ||
 		!(*ret = json_dumps(j, JSON_COMPACT)))
 		r = no_memory(err);
 	json_decref(j);
@@ -314,17 +268,15 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 	auto_buf struct buf mounts = BUF_INIT(65536);
 	auto_free char *spec = NULL;
 	char here[32];
-	const struct ctd_label labels[] = {{CTD_LABEL_NAME, cell_name(p->c)},
-		{CTD_LABEL_DIR, cell_directory(p->c)}, {CTD_LABEL_SIGHT, here},
-		{CTD_LABEL_STATE, d->state},
+	const struct ctd_label labels[] = {{CONTAINER_LABEL_NAME, cell_name(p->c)},
+		{CONTAINER_LABEL_DIR, cell_directory(p->c)}, {CTD_LABEL_SIGHT, here},
+		{CONTAINER_LABEL_STATE, d->state},
 		{"containerd.io/gc.root",
 			"cell"}, /* not to be collected before its container is there */
 		{0}};
 
 	ctd_sight(here);
 	int r = check(p, err);
-	if (r == 0)
-		r = check_sockets(p, err);
 	if (r == 0) {
 		r = ctd_prepare(d, p->id, p->image->chain, labels, &mounts, err);
 		if (r == -ENOENT) { /* nobody has used this image yet */

@@ -4,11 +4,9 @@
  * door (core/guest_door.h), so that no byte of a command goes through it.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "cell/cell.h"
 
@@ -71,33 +69,28 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 
 static int note(struct cell *c, const struct ctd *d, const char *id, struct cell_error *err)
 {
-	int r = cell_note_set(c, "engine", d->address, err);
+	const char *const notes[][2] = {{"engine", d->address}, {"engine_namespace", d->space},
+		{"snapshotter", d->snapshotter}, {"container", id}, {0}};
 
-	if (r == 0)
-		r = cell_note_set(c, "engine_namespace", d->space, err);
-	if (r == 0)
-		r = cell_note_set(c, "snapshotter", d->snapshotter, err);
-	if (r == 0)
-		r = cell_note_set(c, "container", id, err);
-	return r == 0 ? cell_note_save(c, err) : r;
+	return cell_notes_save(c, notes, err);
 }
 
-/* What runs, to the bit, for whoever wants to run it again; and what the image gives its commands. */
 static int take_image(struct cell *c, const struct cell_spec *spec, const struct ctd_image *i,
 	struct cell_error *err)
 {
-	const char *cwd = i->config.cwd;
 	char named[CTD_NAME_MAX + CTD_DIGEST + 1];
-	int r = cell_take_defaults(c, spec, (const char *const *)i->config.env,
-		cwd && *cwd ? cwd : NULL, err);
 
 	(void)snprintf(named, sizeof named, "%.*s@%s", (int)strcspn(i->name, "@"), i->name,
 		i->target);
-	if (r == 0)
-		r = cell_note_set(c, "image", i->digest, err);
-	if (r == 0 && *i->name)
-		r = cell_note_set(c, "image_digest", named, err);
-	return r;
+	return cell_take_image(c, spec,
+		&(struct cell_image_facts){.id = i->digest,
+			.digest = *i->name ? named : NULL,
+			.env = i->config.env,
+			.entrypoint = i->config.entrypoint,
+			.cmd = i->config.cmd,
+			.cwd = i->config.cwd,
+			.user = i->config.user},
+		err);
 }
 
 /* A built-in profile, or the user's own, compiled by us: the guest takes it upon itself. */
@@ -182,12 +175,11 @@ static int containerd_create(struct cell *c, const struct cell_spec *spec, struc
 {
 	auto_ctd struct ctd *d = NULL;
 	auto_ctd_image struct ctd_image image = CTD_IMAGE_INIT;
-	char id[76]; /* what containerd takes for a name */
-	uint64_t number;
+	char id[CONTAINER_NAME_SIZE];
 	int r = check_runtime(spec->runtime, err);
 
-	if (r == 0 && getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-		r = cell_fail_errno(err, errno, "choose an id for the container");
+	if (r == 0)
+		r = container_name(c, id, err);
 	if (r == 0)
 		r = ctd_open(NULL, &d, err);
 	if (r == 0)
@@ -198,7 +190,6 @@ static int containerd_create(struct cell *c, const struct cell_spec *spec, struc
 		r = take_image(c, spec, &image, err);
 	if (r < 0)
 		return r;
-	(void)snprintf(id, sizeof id, "cell-%.50s-%016" PRIx64, cell_name(c), number);
 	struct ctd_plan plan = {.c = c, .spec = spec, .image = &image, .id = id};
 	r = make(d, &plan, err);
 	guest_door_remove(c);
@@ -209,7 +200,7 @@ static int containerd_create(struct cell *c, const struct cell_spec *spec, struc
 
 /* ---- walls ---- */
 
-static int containerd_walls(cell_wall_fn fn, void *user)
+static int containerd_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 {
 	auto_ctd struct ctd *d = NULL;
 	struct cell_error ignored;
@@ -235,10 +226,8 @@ static int containerd_walls(cell_wall_fn fn, void *user)
 		{.name = "disk",
 			.how = "with limits.disk: read-only root, the rest in memory, with a size"},
 	};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < sizeof walls / sizeof *walls; i++)
-		r = fn(&walls[i], user);
-	return r;
+	(void)self;
+	return cell_walls_tell(walls, sizeof walls / sizeof *walls, fn, user);
 }
 
 #define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "core/backend.h"
+#include "core/container.h"
 #include "core/image/oci.h"
 #include "net/grpc.h"
 
@@ -132,11 +132,7 @@ int ctd_about(struct ctd *d, const char *method, const char *id, struct buf *ret
 
 /* ---- keep.c ---- */
 
-#define CTD_SNAPSHOTS	"localhost/cell-snapshot:" /* and its id: the image of a snapshot */
-#define CTD_LABEL_NAME	"cell.name"
-#define CTD_LABEL_DIR	"cell.directory"
 #define CTD_LABEL_SIGHT "cell.sight"   /* in which mount namespace that is */
-#define CTD_LABEL_STATE "cell.state"   /* which state directory has their record */
 #define CTD_LABEL_OWNER "cell.process" /* of a lease: its pid and when it began */
 
 #define CTD_NOTE_SAVING "saving" /* in the record while a snapshot is made */

@@ -111,7 +111,10 @@ static int resolve(struct ctd *d, const struct cell_spec *spec, struct ctd_image
 	int r;
 
 	if (spec->from) {
-		(void)snprintf(saved, sizeof saved, CTD_SNAPSHOTS "%.64s", spec->from);
+		(void)snprintf(saved, sizeof saved,
+			CONTAINER_SNAPSHOTS ":"
+					    "%.64s",
+			spec->from);
 		r = look_up(d, saved, i, err);
 		if (r != -ENOENT)
 			return r;

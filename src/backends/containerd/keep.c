@@ -278,7 +278,7 @@ static int put_image(struct ctd *d, json_t *manifest, json_t *config, const stru
 	}
 	labels[n] = (struct ctd_label){"containerd.io/gc.ref.content.config", digest};
 	r = put_json(d, manifest, labels, hex, &size, err);
-	const struct ctd_label whose[] = {{CTD_LABEL_STATE, d->state}, {0}};
+	const struct ctd_label whose[] = {{CONTAINER_LABEL_STATE, d->state}, {0}};
 	return r < 0 ? r : ctd_name_image(d, name, whose, hex, size, false, err);
 }
 
@@ -294,7 +294,10 @@ static int save(struct ctd *d, struct cell *c, const char *container, const char
 
 	if (r < 0)
 		return r;
-	(void)snprintf(name, sizeof name, CTD_SNAPSHOTS "%.64s", id);
+	(void)snprintf(name, sizeof name,
+		CONTAINER_SNAPSHOTS ":"
+				    "%.64s",
+		id);
 	json_t *manifest =
 		json_loadb((const char *)image.manifest.data, image.manifest.len, 0, NULL);
 	const char *hex =
@@ -402,7 +405,10 @@ int ctd_forget(struct cell *c, const char *id, struct cell_error *err)
 	char name[CTD_NAME_MAX];
 	int r = ctd_open(c, &d, err);
 
-	(void)snprintf(name, sizeof name, CTD_SNAPSHOTS "%.64s", id);
+	(void)snprintf(name, sizeof name,
+		CONTAINER_SNAPSHOTS ":"
+				    "%.64s",
+		id);
 	if (r == 0)
 		r = refuse_used(d, name, err);
 	return r < 0 ? r : ctd_remove_image(d, name, err);

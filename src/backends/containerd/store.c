@@ -140,7 +140,7 @@ int ctd_lease(struct ctd *d, struct cell_error *err)
 	(void)snprintf(owner, sizeof owner, "%d %" PRIu64, getpid(),
 		(uint64_t)cell_process_start_time(getpid()));
 	const struct ctd_label labels[] = {{"containerd.io/gc.expire", expires},
-		{CTD_LABEL_STATE, d->state}, {CTD_LABEL_OWNER, owner}, {0}};
+		{CONTAINER_LABEL_STATE, d->state}, {CTD_LABEL_OWNER, owner}, {0}};
 	if (pb_add_str(&request, 1, id) < 0 || ctd_add_labels(&request, 3, labels) < 0)
 		return no_memory(err);
 	int r = ctd_call(d, "leases.v1.Leases/Create", &request, NULL, "take a lease", err);

@@ -45,7 +45,7 @@ static int list(struct ctd *d, const char *method, const char *snapshotter,
 	auto_buf struct buf request = BUF_INIT(1024);
 	char filter[200];
 
-	(void)snprintf(filter, sizeof filter, "labels.\"" CTD_LABEL_STATE "\"==%s", s->state_id);
+	(void)snprintf(filter, sizeof filter, "labels.\"" CONTAINER_LABEL_STATE "\"==%s", s->state_id);
 	if (pb_add_str(&request, 1, snapshotter) < 0 ||
 		pb_add_str(&request, snapshotter ? 2 : 1, filter) < 0)
 		return -ENOMEM;
@@ -58,7 +58,7 @@ static bool sweep_container(struct ctd *d, const struct pb_field *info, const st
 	char id[200], cell[200];
 
 	pb_find_str(info->data, info->size, 1, id, sizeof id);
-	find_label(info, LABELS_OF_SNAPSHOT, CTD_LABEL_NAME, cell, sizeof cell);
+	find_label(info, LABELS_OF_SNAPSHOT, CONTAINER_LABEL_NAME, cell, sizeof cell);
 	return *id && *cell && !s->is_known(s, cell, "container", id) &&
 	       ctd_container_remove(d, id, false, NULL) == 0;
 }
@@ -66,10 +66,10 @@ static bool sweep_container(struct ctd *d, const struct pb_field *info, const st
 static void sweep_image(struct ctd *d, const struct pb_field *image, const struct cell_sweep *s)
 {
 	char name[CTD_NAME_MAX];
-	const size_t n = sizeof CTD_SNAPSHOTS - 1;
+	const size_t n = sizeof CONTAINER_SNAPSHOTS ":" - 1;
 
 	pb_find_str(image->data, image->size, 1, name, sizeof name);
-	if (!strncmp(name, CTD_SNAPSHOTS, n) && !s->is_saved(s, name + n))
+	if (!strncmp(name, CONTAINER_SNAPSHOTS ":", n) && !s->is_saved(s, name + n))
 		(void)ctd_remove_image(d, name, NULL);
 }
 
@@ -87,7 +87,7 @@ static void sweep_lost(struct ctd *d, const struct pb_field *info)
 	struct stat st;
 
 	pb_find_str(info->data, info->size, 1, id, sizeof id);
-	find_label(info, LABELS_OF_SNAPSHOT, CTD_LABEL_DIR, directory, sizeof directory);
+	find_label(info, LABELS_OF_SNAPSHOT, CONTAINER_LABEL_DIR, directory, sizeof directory);
 	find_label(info, LABELS_OF_SNAPSHOT, CTD_LABEL_SIGHT, where, sizeof where);
 	ctd_sight(here);
 	if (*id && *directory == '/' && !strcmp(where, here) && stat(directory, &st) < 0 &&
@@ -101,7 +101,7 @@ void ctd_sweep_lost(struct ctd *d)
 	struct pb_field f;
 
 	if (pb_add_str(&request, 1, d->snapshotter) < 0 ||
-		pb_add_str(&request, 2, "labels.\"" CTD_LABEL_DIR "\"") < 0 ||
+		pb_add_str(&request, 2, "labels.\"" CONTAINER_LABEL_DIR "\"") < 0 ||
 		ctd_call(d, "snapshots.v1.Snapshots/List", &request, &answer,
 			"look for what is left", NULL) < 0)
 		return;

@@ -194,8 +194,9 @@ int engine_remove_container(struct engine *e, const char *container, struct cell
 	{                                                                                       \
 		return engine_is_alive(&(kind), c);                                             \
 	}                                                                                       \
-	static int walls(cell_wall_fn fn, void *user)                                           \
+	static int walls(const struct cell_backend *self, cell_wall_fn fn, void *user)          \
 	{                                                                                       \
+		(void)self;                                                                     \
 		return engine_walls(&(kind), fn, user);                                         \
 	}                                                                                       \
 	static int pause_cell(struct cell *c, bool is_on, struct cell_error *err)               \

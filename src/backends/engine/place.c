@@ -95,24 +95,21 @@ static int take_image(struct cell *c, const struct cell_spec *spec, const json_t
 		json_string_value(json_array_get(json_object_get(image, "RepoDigests"), 0));
 	const char *cwd = engine_image_cwd(image);
 	size_t n = json_array_size(env);
-	auto_free const char **list = calloc(n + 1, sizeof *list);
+	auto_free char **list = calloc(n + 1, sizeof *list);
 
 	if (!list)
 		return cell_fail_errno(err, ENOMEM, "take the image's environment");
 	for (size_t i = 0, k = 0; i < n; i++) {
 		const char *pair = json_string_value(json_array_get(env, i));
 		if (pair)
-			list[k++] = pair;
+			list[k++] = (char *)(uintptr_t)pair;
 	}
-	int r = cell_take_defaults(c, spec, list, cwd && *cwd ? cwd : NULL, err);
-	if (r == 0 && id)
-		r = cell_note_set(c, "image", id, err);
-	if (r == 0 && digest)
-		r = cell_note_set(c, "image_digest", digest, err);
-	return r;
+	return cell_take_image(c, spec,
+		&(struct cell_image_facts){.id = id, .digest = digest, .env = list, .cwd = cwd},
+		err);
 }
 
-static int container_name(const struct cell *c, char ret[160], struct cell_error *err)
+static int engine_name(const struct cell *c, char ret[160], struct cell_error *err)
 {
 	uint32_t id;
 
@@ -291,7 +288,7 @@ int engine_create(const struct engine_kind *kind, struct cell *c, const struct c
 	if (r == 0)
 		r = take_image(c, spec, image, err);
 	if (r == 0)
-		r = container_name(c, name, err);
+		r = engine_name(c, name, err);
 	if (r == 0)
 		r = note_engine(c, e, name, is_far(e, spec), err);
 	struct engine_plan plan = {.c = c, .spec = spec, .engine = e, .image = image};

@@ -148,31 +148,6 @@ static int plan_limits(struct plan *p, const struct cell_spec *spec, struct cell
 	return 0;
 }
 
-static int note_words(struct cell *c, const char *key, char *const *words, struct cell_error *err)
-{
-	auto_buf struct buf text = BUF_INIT(64 * 1024);
-
-	for (size_t i = 0; words && words[i]; i++)
-		if (buf_addf(&text, "%s%s", i ? " " : "", words[i]) < 0)
-			break; /* told for information only */
-	return text.len ? cell_note_set(c, key, buf_str(&text), err) : 0;
-}
-
-/* What an image would run, and as whom, is for whoever looks at the cell: commands are the caller's, and
- * there is one user. */
-static int note_image(struct cell *c, const struct cell_image *image, struct cell_error *err)
-{
-	int r = *image->digest ? cell_note_set(c, "image", image->digest, err) : 0;
-
-	if (r == 0)
-		r = note_words(c, "image_entrypoint", image->entrypoint, err);
-	if (r == 0)
-		r = note_words(c, "image_cmd", image->cmd, err);
-	if (r == 0 && image->user && *image->user)
-		r = cell_note_set(c, "image_user", image->user, err);
-	return r;
-}
-
 /* A root tree or an image by name; "host" is what there is without either. */
 static int plan_image(struct plan *p, const struct cell_spec *spec, struct cell_error *err)
 {
@@ -205,10 +180,8 @@ static int plan_image(struct plan *p, const struct cell_spec *spec, struct cell_
 		p->rq.layers[p->rq.n_layers++] = fd;
 	}
 	p->rq.hold_fd = p->image.hold_fd;
-	r = cell_take_defaults(p->c, spec, (const char *const *)p->image.env, p->image.cwd, err);
-	if (r == 0)
-		r = note_image(p->c, &p->image, err);
-	return r;
+	return cell_take_image(p->c, spec, &(struct cell_image_facts)CELL_IMAGE_FACTS(&p->image),
+		err);
 }
 
 static int plan_filter(struct plan *p, const struct cell_spec *spec, struct cell_error *err)

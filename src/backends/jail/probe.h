@@ -11,4 +11,4 @@ const struct launcher_reply *jail_found(void);
 extern const struct cell_backend cell_backend_jail;
 
 /* ---- walls.c ---- */
-int jail_walls(cell_wall_fn fn, void *user);
+int jail_walls(const struct cell_backend *self, cell_wall_fn fn, void *user);

@@ -259,10 +259,11 @@ static void tell_time(struct teller *t)
 	tell_given(t, "deadline", "by the guest, and from outside: nothing inside can delay it");
 }
 
-int jail_walls(cell_wall_fn fn, void *user)
+int jail_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 {
 	struct teller t = {.found = jail_found(), .fn = fn, .user = user};
 
+	(void)self;
 	tell_ids(&t);
 	tell_given(&t, "privileges",
 		"no capability in any of five sets, no_new_privs, secure bits locked");

@@ -64,7 +64,7 @@ void oci_ids_find(struct oci_ids *ret)
 	ret->n_uids = find_range("/etc/subuid", name, ret->own_uid, &ret->first_uid);
 	ret->n_gids = find_range("/etc/subgid", name, ret->own_uid, &ret->first_gid);
 	/* one that has not got the usual user of cells is of no use */
-	ret->has_range = ret->n_uids >= BUNDLE_UID && ret->n_gids >= BUNDLE_UID &&
+	ret->has_range = ret->n_uids >= CONTAINER_UID && ret->n_gids >= CONTAINER_UID &&
 			 access(NEWUIDMAP, X_OK) == 0 && access(NEWGIDMAP, X_OK) == 0;
 	(void)snprintf(ret->uid_map, sizeof ret->uid_map, "0 %u 1", (unsigned)ret->own_uid);
 	(void)snprintf(ret->gid_map, sizeof ret->gid_map, "0 %u 1", (unsigned)ret->own_gid);

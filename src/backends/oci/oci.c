@@ -9,11 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -225,26 +223,14 @@ static int check_spec(const struct oci_plan *p, struct cell_error *err)
 static int note(const struct oci_plan *p, struct cell_error *err)
 {
 	char user[40];
-	int r = cell_note_set(p->c, "container", p->id, err);
+	bool is_far = p->runtime->kind == OCI_RUNSC;
+	const char *const notes[][2] = {{"container", p->id}, {"runtime", p->runtime->program},
+		{OCI_RELAY_USER, is_far ? user : NULL}, {0}};
 
-	if (r == 0)
-		r = cell_note_set(p->c, "runtime", p->runtime->program, err);
 	/* as whom a relay is run: who the guest is in the container, not where it went from there */
 	(void)snprintf(user, sizeof user, "%u:%u", p->is_alone ? 0 : (unsigned)p->uid,
 		p->is_alone ? 0 : (unsigned)p->gid);
-	if (r == 0 && p->runtime->kind == OCI_RUNSC)
-		r = cell_note_set(p->c, OCI_RELAY_USER, user, err);
-	return r == 0 ? cell_note_save(p->c, err) : r;
-}
-
-static int choose_id(const struct cell *c, char ret[160], struct cell_error *err)
-{
-	uint32_t number;
-
-	if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-		return cell_fail_errno(err, errno, "choose an id for the container");
-	(void)snprintf(ret, 160, "cell-%.120s-%08" PRIx32, cell_name(c), number);
-	return 0;
+	return cell_notes_save(p->c, notes, err);
 }
 
 static int oci_destroy(struct cell *c, struct cell_error *err);
@@ -254,7 +240,7 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	auto_runtime struct oci_runtime runtime = {0};
 	__attribute__((cleanup(oci_plan_done))) struct oci_plan p = OCI_PLAN_INIT;
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	char id[160];
+	char id[CONTAINER_NAME_SIZE];
 	int r = oci_runtime_find(spec->runtime, &runtime, err);
 
 	p.c = c;
@@ -264,7 +250,7 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	oci_ids_find(&p.ids);
 	p.has_cgroups = !p.ids.is_rootless;
 	if (r == 0)
-		r = choose_id(c, id, err);
+		r = container_name(c, id, err);
 	if (r == 0)
 		r = check_spec(&p, err);
 	if (r == 0)
@@ -304,8 +290,8 @@ static int oci_open_guest(struct cell *c, struct cell_error *err)
 		return cell_error_hint(err, r, "its sandbox has died; `cell prune` cleans up");
 	}
 	const char *user = cell_note(c, OCI_RELAY_USER);
-	const char *args[] = {"exec", "--user", user ? user : "0:0", id, BUNDLE_GUEST_DIR "/guest",
-		"--relay", BUNDLE_SOCKET, NULL};
+	const char *args[] = {"exec", "--user", user ? user : "0:0", id, CONTAINER_GUEST, "--relay",
+		CONTAINER_SOCKET, NULL};
 	const struct oci_call call = oci_runtime_order(c, program, args);
 	return oci_runtime_stream(&call, err);
 }

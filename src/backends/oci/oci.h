@@ -139,4 +139,4 @@ void oci_thaw(const char *id);
 
 /* ---- walls.c ---- */
 
-int oci_walls(cell_wall_fn fn, void *user);
+int oci_walls(const struct cell_backend *self, cell_wall_fn fn, void *user);

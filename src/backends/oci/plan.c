@@ -74,7 +74,7 @@ static int choose_user(struct oci_plan *p, struct cell_error *err)
 	const struct cell_spec *spec = p->spec;
 	struct stat st;
 
-	p->uid = p->gid = BUNDLE_UID;
+	p->uid = p->gid = CONTAINER_UID;
 	if (spec->user) {
 		int r = named_user(p, err);
 		if (r < 0)
@@ -164,10 +164,8 @@ int oci_plan_make(struct oci_plan *p, struct cell_error *err)
 	}
 	r = cell_image_resolve(root ? root : ref, &p->image, err);
 	if (r == 0)
-		r = cell_take_defaults(p->c, spec, (const char *const *)p->image.env, p->image.cwd,
-			err);
-	if (r == 0 && p->image.digest[0])
-		r = cell_note_set(p->c, "image", p->image.digest, err);
+		r = cell_take_image(p->c, spec,
+			&(struct cell_image_facts)CELL_IMAGE_FACTS(&p->image), err);
 	if (r == 0)
 		r = choose_user(p, err);
 	if (r == 0)
@@ -224,9 +222,9 @@ int oci_enter(void *plan)
 	(void)mkdirat(root, "home", 0755);
 	int r = make_directory(p, scratch, "tmp", 01777);
 	if (r == 0)
-		r = make_directory(p, root, BUNDLE_HOME + 1, 0700);
+		r = make_directory(p, root, CONTAINER_HOME + 1, 0700);
 	if (r == 0 && !p->spec->workspace)
-		r = make_directory(p, root, BUNDLE_WORKSPACE + 1, 0755);
+		r = make_directory(p, root, CONTAINER_WORKSPACE + 1, 0755);
 	return r;
 }
 
@@ -240,16 +238,17 @@ int oci_plan_write(struct oci_plan *p, struct cell_error *err)
 	if (asprintf(&path, "%s/config.json", p->bundle) < 0 ||
 		asprintf(&group, "/" OCI_GROUP "%s", p->id) < 0)
 		return no_memory(err);
-	const struct bundle b = {.spec = p->spec,
+	const struct bundle b = {.c = p->c,
+		.spec = p->spec,
 		.root = p->root,
 		.door = p->door,
 		.tmp = p->tmp,
 		.uid = p->uid,
 		.gid = p->gid,
 		.is_alone = p->is_alone,
-		.reach = !is_runsc		   ? BUNDLE_CALLS
-			 : cell_is_ephemeral(p->c) ? BUNDLE_HAS_IT
-						   : BUNDLE_LISTENS,
+		.reach = !is_runsc		   ? CONTAINER_CALLS
+			 : cell_is_ephemeral(p->c) ? CONTAINER_HAS_IT
+						   : CONTAINER_LISTENS,
 		.has_hold_fd = p->image.hold_fd >= 0 && !is_runsc,
 		.has_cgroups = p->has_cgroups,
 		.has_pids = !is_runsc, /* they would be counted with the threads of its kernel */

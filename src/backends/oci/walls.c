@@ -15,7 +15,7 @@ static const char *ids_wall(const struct oci_ids *ids)
 			      : "a user namespace of its own, in which there is one id: yours";
 }
 
-int oci_walls(cell_wall_fn fn, void *user)
+int oci_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 {
 	struct cell_error err;
 	struct oci_runtime runtime = {0};
@@ -55,8 +55,6 @@ int oci_walls(cell_wall_fn fn, void *user)
 			.is_weak = ids.is_rootless},
 		{.name = "disk", .how = "size and number of files of its scratch space in memory"},
 	};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < sizeof walls / sizeof *walls; i++)
-		r = fn(&walls[i], user);
-	return r;
+	(void)self;
+	return cell_walls_tell(walls, sizeof walls / sizeof *walls, fn, user);
 }

@@ -43,6 +43,12 @@ struct cell_image {
 		.hold_fd = -1 \
 	}
 void cell_image_done(struct cell_image *image);
+/* For cell_take_image(). */
+#define CELL_IMAGE_FACTS(image)                                                                \
+	{                                                                                      \
+		.id = (image)->digest, .env = (image)->env, .entrypoint = (image)->entrypoint, \
+		.cmd = (image)->cmd, .cwd = (image)->cwd, .user = (image)->user                \
+	}
 
 /* What may be unpacked at most; 0 means the default. */
 struct cell_image_limits {
