@@ -239,12 +239,3 @@ int cell_notes_save(struct cell *c, const char *const (*pairs)[2], struct cell_e
 			r = cell_note_set(c, (*pairs)[0], (*pairs)[1], err);
 	return r < 0 ? r : cell_note_save(c, err);
 }
-
-int cell_walls_tell(const struct cell_wall *walls, size_t n, cell_wall_fn fn, void *user)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = fn(&walls[i], user);
-	return r;
-}

@@ -185,5 +185,3 @@ int64_t cell_note_int(const struct cell *c, const char *key, int64_t otherwise);
 int cell_note_save(struct cell *c, struct cell_error *err);
 /* Several, and saved at once: pairs of key and value, the last key NULL. Values that are NULL or "" are left out. */
 int cell_notes_save(struct cell *c, const char *const (*pairs)[2], struct cell_error *err);
-/* Tell them one after the other, as the slot does. */
-int cell_walls_tell(const struct cell_wall *walls, size_t n, cell_wall_fn fn, void *user);

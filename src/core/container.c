@@ -27,6 +27,18 @@ int container_name(const struct cell *c, char ret[CONTAINER_NAME_SIZE], struct c
 	return 0;
 }
 
+int container_owner(const struct cell_spec *spec, uid_t *ret_uid, gid_t *ret_gid,
+	struct cell_error *err)
+{
+	struct stat st = {.st_uid = CONTAINER_UID, .st_gid = CONTAINER_UID};
+
+	if (spec->workspace && stat(spec->workspace, &st) < 0)
+		return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
+	*ret_uid = st.st_uid;
+	*ret_gid = st.st_gid;
+	return 0;
+}
+
 /* ---- its guest ---- */
 
 static int add_option(json_t *args, const char *name, const char *value)
@@ -172,4 +184,44 @@ int container_check_memory(const struct cell_limits *l, struct cell_error *err)
 uint64_t container_cpu_shares(const struct cell_limits *l)
 {
 	return l->cpu_millis < 2 ? 2 : (uint64_t)l->cpu_millis * 1024 / 1000;
+}
+
+/* ---- its walls, in words ---- */
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
+int container_walls_tell(const struct container_walls *w, cell_wall_fn fn, void *user)
+{
+	const struct cell_wall walls[] = {
+		{.name = w->maker, .how = w->how},
+		{.name = "kernel", .how = w->kernel, .better = w->kernel_better},
+		{.name = "ids",
+			.how = text_or(w->ids, "root of a container would be root outside: cells "
+					       "are another user"),
+			.better = w->ids ? w->ids_better
+					 : text_or(w->ids_better,
+						   "an id for each cell, as in the jail")},
+		{.name = "privileges", .how = "no capability, no_new_privs"},
+		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
+		{.name = "syscalls",
+			.how = text_or(w->syscalls, "seccomp: Cell's profile, taken by the guest")},
+		{.name = "files", .how = w->files},
+		{.name = "network", .how = text_or(w->network, "none: an empty namespace")},
+		{.name = "limits",
+			.how = text_or(w->limits,
+				"memory with swap, cpus, pids by the runtime's cgroups"),
+			.is_weak = w->is_unlimited},
+		{.name = "disk",
+			.how = text_or(w->disk, "with limits.disk: read-only root, the rest in "
+						"memory, with a size")},
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof walls / sizeof *walls; i++)
+		if (walls[i].how)
+			r = fn(&walls[i], user);
+	return r;
 }

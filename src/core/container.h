@@ -30,6 +30,11 @@
 #define CONTAINER_NAME_SIZE 76
 int container_name(const struct cell *c, char ret[CONTAINER_NAME_SIZE], struct cell_error *err);
 
+/* Who the cell is when its spec names no user: the owner of the workspace, so that files in it stay with whom it belongs to, or
+ * CONTAINER_UID. */
+int container_owner(const struct cell_spec *spec, uid_t *ret_uid, gid_t *ret_gid,
+	struct cell_error *err);
+
 /* ---- its guest ---- */
 
 /* How it gets its stream. */
@@ -77,3 +82,15 @@ int container_mounts(struct cell *c, const struct cell_spec *spec, container_mou
 int container_check_memory(const struct cell_limits *l, struct cell_error *err);
 /* cgroup's cpu.shares for a burstable one. */
 uint64_t container_cpu_shares(const struct cell_limits *l);
+
+/* ---- its walls, in words ---- */
+
+/* NULL: what holds for containers of root's, or, for `kernel` and `files`, nothing to tell. */
+struct container_walls {
+	const char *maker, *how; /* "engine": which one, and where */
+	const char *kernel, *kernel_better;
+	const char *ids, *ids_better; /* with ids of its own: better is told only when given */
+	const char *syscalls, *files, *network, *limits, *disk;
+	bool is_unlimited; /* not all of the limits hold */
+};
+int container_walls_tell(const struct container_walls *w, cell_wall_fn fn, void *user);

@@ -112,8 +112,8 @@ int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct gues
 	return 0;
 }
 
-static int wait_for_guest(struct guest_door *d, bool (*is_alive)(void *, struct cell_error *),
-	void *user, struct cell_error *err)
+static int wait_for_guest(struct guest_door *d, const struct guest_maker *maker,
+	struct cell_error *err)
 {
 	struct pollfd p = {.fd = d->listen_fd, .events = POLLIN};
 
@@ -124,7 +124,7 @@ static int wait_for_guest(struct guest_door *d, bool (*is_alive)(void *, struct 
 		if (n < 0 && errno != EINTR)
 			return cell_fail_errno(err, errno, "wait for the guest");
 		/* once more after bad news: it may have come and gone meanwhile */
-		if (is_alive && !is_alive(user, err) && poll(&p, 1, 0) <= 0)
+		if (!maker->is_there(maker->user, err) && poll(&p, 1, 0) <= 0)
 			return -ECHILD;
 	}
 	int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -136,10 +136,18 @@ static int wait_for_guest(struct guest_door *d, bool (*is_alive)(void *, struct 
 		"sockets");
 }
 
-int guest_door_answer(struct guest_door *d, const char *title, int stream_fd,
-	const struct cell_limits *limits, bool (*is_alive)(void *user, struct cell_error *err),
-	void *user, pid_t *ret_pid, int *ret_pidfd, struct cell_error *err)
+struct visit {
+	struct guest_door *door;
+	const struct cell_limits *limits;
+	const struct guest_maker *maker;
+};
+
+/* guest_options.start */
+static int receive(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
+	struct cell_error *err)
 {
+	const struct visit *v = user;
+	const struct cell_limits *limits = v->limits;
 	struct lease l = {.magic = LEASE_MAGIC,
 		.files = limits->files,
 		.file_size = limits->file_size_bytes,
@@ -156,7 +164,8 @@ int guest_door_answer(struct guest_door *d, const char *title, int stream_fd,
 		.msg_controllen = sizeof control.bytes};
 	struct ucred peer = {0};
 	socklen_t n = sizeof peer;
-	auto_fd int fd = wait_for_guest(d, is_alive, user, err);
+	int r = v->maker->start(v->maker->user, err);
+	auto_fd int fd = r < 0 ? r : wait_for_guest(v->door, v->maker, err);
 
 	if (fd < 0)
 		return fd;
@@ -167,7 +176,7 @@ int guest_door_answer(struct guest_door *d, const char *title, int stream_fd,
 	h->cmsg_len = CMSG_LEN(sizeof stream_fd);
 	memcpy(CMSG_DATA(h), &stream_fd, sizeof stream_fd);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.pid <= 0) {
-		int r = cell_fail(err, CELL_EBACKEND, 0, "the guest's process is not in our sight");
+		r = cell_fail(err, CELL_EBACKEND, 0, "the guest's process is not in our sight");
 		return cell_error_hint(err, r,
 			"its engine runs in another pid namespace, on this machine");
 	}
@@ -179,4 +188,13 @@ int guest_door_answer(struct guest_door *d, const char *title, int stream_fd,
 	*ret_pid = peer.pid;
 	*ret_pidfd = steal_fd(pidfd);
 	return 0;
+}
+
+int guest_door_start(struct cell *c, struct guest_door *d, const struct cell_limits *limits,
+	const struct guest_maker *maker, struct cell_error *err)
+{
+	struct visit v = {.door = d, .limits = limits, .maker = maker};
+	struct guest_options o = {.start = receive, .user = &v};
+
+	return cell_guest_start(c, &o, err);
 }

@@ -13,7 +13,6 @@
 #pragma once
 #include <linux/filter.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "core/backend.h"
 
@@ -35,8 +34,13 @@ void guest_door_done(struct guest_door *d);
 /* After the guest has come, or will not: nothing is left of it on the host. */
 void guest_door_remove(struct cell *c);
 
-/* Wait for the guest and give it its end of the stream and the limits of each process. Fills what guest_options.start
- * does. is_alive (may be NULL) is asked now and then: false ends the wait, with -ECHILD and *err as it left it. */
-int guest_door_answer(struct guest_door *d, const char *title, int stream_fd,
-	const struct cell_limits *limits, bool (*is_alive)(void *user, struct cell_error *err),
-	void *user, pid_t *ret_pid, int *ret_pidfd, struct cell_error *err);
+/* Who makes the place. */
+struct guest_maker {
+	int (*start)(void *user, struct cell_error *err);
+	/* Is it still there? Asked now and then while the guest is waited for; false ends the wait, with *err as it left it. */
+	bool (*is_there)(void *user, struct cell_error *err);
+	void *user;
+};
+/* cell_guest_start() with a guest that comes to the door: it is given its end of the stream, and the limits of each process. */
+int guest_door_start(struct cell *c, struct guest_door *d, const struct cell_limits *limits,
+	const struct guest_maker *maker, struct cell_error *err);

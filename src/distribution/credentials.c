@@ -347,3 +347,41 @@ int credentials_find(const char *host, struct credentials *ret, struct cell_erro
 		credentials_done(ret);
 	return r;
 }
+
+/* ---- for others ---- */
+
+/* JSON in the base64 of URLs. */
+static int encode(const json_t *login, struct buf *ret)
+{
+	char *text = json_dumps(login, JSON_COMPACT);
+	size_t n = text ? strlen(text) : 0;
+	auto_free unsigned char *code = malloc(n * 4 / 3 + 8);
+	int len = text && code ? EVP_EncodeBlock(code, (unsigned char *)text, (int)n) : -1;
+
+	if (text)
+		explicit_bzero(text, n);
+	free(text);
+	for (int i = 0; i < len; i++)
+		code[i] = code[i] == '+' ? '-' : code[i] == '/' ? '_' : code[i];
+	return len < 0 ? -ENOMEM : buf_add(ret, code, (size_t)len);
+}
+
+int credentials_pack(const char *host, struct buf *ret, struct cell_error *err)
+{
+	struct credentials c;
+	int r = credentials_find(host, &c, err);
+
+	if (r < 0)
+		return r;
+	bool has_password = !c.identity_token && c.user && c.secret;
+	if (c.identity_token || has_password) {
+		json_t *login = json_pack("{s:s,s:s*,s:s*,s:s*}", "serveraddress",
+			is_docker_hub(host) ? DOCKER_KEY : host, "identitytoken", c.identity_token,
+			"username", has_password ? c.user : NULL, "password",
+			has_password ? c.secret : NULL);
+		r = login ? encode(login, ret) : -ENOMEM;
+		json_decref(login);
+	}
+	credentials_done(&c);
+	return r < 0 ? cell_fail_errno(err, ENOMEM, "log in") : 0;
+}

@@ -7,6 +7,8 @@
 #pragma once
 #include "cell/error.h"
 
+#include "base/buf.h"
+
 struct credentials {
 	char *user, *secret;  /* NULL: none are known */
 	char *identity_token; /* instead of a password; NULL: none */
@@ -16,3 +18,5 @@ struct credentials {
  * them would fail for a reason that misleads. */
 int credentials_find(const char *host, struct credentials *ret, struct cell_error *err);
 void credentials_done(struct credentials *c);
+/* The same in one text, as container engines take them with a pull (X-Registry-Auth): "" when there are none. It is a secret. */
+int credentials_pack(const char *host, struct buf *ret, struct cell_error *err);

@@ -126,6 +126,50 @@ TEST(too_little_memory_for_a_container_is_told)
 	ASSERT(strstr(err.msg, "hold no container") && strstr(err.hint, "6m"));
 }
 
+static int hear_wall(const struct cell_wall *w, void *user)
+{
+	char *text = user;
+
+	(void)snprintf(text + strlen(text), 1000 - strlen(text), "%s%s ", w->name,
+		w->is_weak ? " (weak)" : "");
+	ASSERT(*w->how);
+	return 0;
+}
+
+TEST(walls_are_told_with_what_differs)
+{
+	struct container_walls w = {.maker = "engine", .how = "one"};
+	char text[1000] = "";
+
+	ASSERT_OK(container_walls_tell(&w, hear_wall, text));
+	ASSERT_STR(text, "engine ids privileges processes syscalls network limits disk ");
+	w.kernel = w.files = "own";
+	w.is_unlimited = true;
+	*text = '\0';
+	ASSERT_OK(container_walls_tell(&w, hear_wall, text));
+	ASSERT_STR(text, "engine kernel ids privileges processes syscalls files network limits "
+			 "(weak) disk ");
+}
+
+TEST(a_cell_is_who_its_workspace_belongs_to)
+{
+	struct cell_spec spec = {0};
+	struct cell_error err;
+	uid_t uid;
+	gid_t gid;
+
+	ASSERT_OK(container_owner(&spec, &uid, &gid, &err));
+	ASSERT_EQ(uid, CONTAINER_UID);
+	ASSERT_EQ(gid, CONTAINER_UID);
+	spec.workspace = "/usr";
+	ASSERT_OK(container_owner(&spec, &uid, &gid, &err));
+	ASSERT_EQ(uid, 0);
+	ASSERT_EQ(gid, 0);
+	spec.workspace = "/not/there";
+	ASSERT(container_owner(&spec, &uid, &gid, &err) < 0);
+	ASSERT(strstr(err.msg, "/not/there"));
+}
+
 /* ---- the archive for places that see no files of ours ---- */
 
 struct source {

@@ -117,31 +117,21 @@ static int find_roots(const struct buf *mounts, struct roots *ret)
 static int choose_user(const struct cell_spec *spec, const struct buf *mounts, uid_t *uid,
 	gid_t *gid, struct cell_error *err)
 {
-	unsigned u = CONTAINER_UID, g = CONTAINER_UID;
-	struct stat st;
+	struct roots roots = {0};
 	char end;
+	int n = spec->user ? sscanf(spec->user, "%u:%u%c", uid, gid, &end) : 0;
 
-	if (spec->user) {
-		int n = sscanf(spec->user, "%u:%u%c", &u, &g, &end);
-		if (n == 1 && !strchr(spec->user, ':')) {
-			g = u;
-		} else if (n != 2) {
-			struct roots roots = {0};
-			int r = find_roots(mounts, &roots);
-			r = r < 0 ? no_memory(err)
-				  : bundle_find_user(roots.list, roots.n, spec->user, uid, gid,
-					    err);
-			free(roots.text);
-			return r;
-		}
-	} else if (spec->workspace) { /* files in it stay with whom it belongs to */
-		if (stat(spec->workspace, &st) < 0)
-			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
-		u = st.st_uid;
-		g = st.st_gid;
+	if (!spec->user)
+		return container_owner(spec, uid, gid, err);
+	if (n == 1 && !strchr(spec->user, ':'))
+		*gid = *uid;
+	else if (n != 2) {
+		int r = find_roots(mounts, &roots);
+		r = r < 0 ? no_memory(err)
+			  : bundle_find_user(roots.list, roots.n, spec->user, uid, gid, err);
+		free(roots.text);
+		return r;
 	}
-	*uid = u;
-	*gid = g;
 	return 0;
 }
 

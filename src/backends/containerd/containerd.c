@@ -35,10 +35,10 @@ static void containerd_probe(struct cell_probe *p)
 
 struct launch {
 	struct ctd *d;
-	struct guest_door *door;
 	const struct ctd_plan *plan;
 };
 
+/* guest_maker.is_there */
 static bool still_runs(void *user, struct cell_error *err)
 {
 	const struct launch *l = user;
@@ -53,18 +53,13 @@ static bool still_runs(void *user, struct cell_error *err)
 	return false;
 }
 
-/* guest_options.start */
-static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
-	struct cell_error *err)
+/* guest_maker.start */
+static int launch(void *user, struct cell_error *err)
 {
 	struct launch *l = user;
 	int r = ctd_container_make(l->d, l->plan, err);
 
-	if (r == 0)
-		r = ctd_container_start(l->d, l->plan->id, err);
-	return r < 0 ? r
-		     : guest_door_answer(l->door, title, stream_fd, &l->plan->spec->limits,
-			       still_runs, l, ret_pid, ret_pidfd, err);
+	return r < 0 ? r : ctd_container_start(l->d, l->plan->id, err);
 }
 
 static int note(struct cell *c, const struct ctd *d, const char *id, struct cell_error *err)
@@ -164,11 +159,11 @@ static int make(struct ctd *d, struct ctd_plan *p, struct cell_error *err)
 	int r = open_door(p->c, p->spec->seccomp, &door, err);
 
 	p->door = door.path;
-	struct launch l = {.d = d, .door = &door, .plan = p};
-	struct guest_options o = {.start = launch, .user = &l};
+	struct launch l = {.d = d, .plan = p};
+	const struct guest_maker maker = {.start = launch, .is_there = still_runs, .user = &l};
 	if (r == 0)
 		r = note(p->c, d, p->id, err);
-	return r < 0 ? r : cell_guest_start(p->c, &o, err);
+	return r < 0 ? r : guest_door_start(p->c, &door, &p->spec->limits, &maker, err);
 }
 
 static int containerd_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
@@ -213,21 +208,9 @@ static int containerd_walls(const struct cell_backend *self, cell_wall_fn fn, vo
 		"socket of "
 		"their own",
 		version, d->address, d->space, d->snapshotter);
-	const struct cell_wall walls[] = {
-		{.name = "engine", .how = engine},
-		{.name = "ids",
-			.how = "root of a container would be root outside: cells are another user",
-			.better = "an id for each cell, as in the jail"},
-		{.name = "privileges", .how = "no capability, no_new_privs"},
-		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
-		{.name = "syscalls", .how = "seccomp: Cell's profile, taken by the guest"},
-		{.name = "network", .how = "none: an empty namespace"},
-		{.name = "limits", .how = "memory with swap, cpus, pids by the runtime's cgroups"},
-		{.name = "disk",
-			.how = "with limits.disk: read-only root, the rest in memory, with a size"},
-	};
 	(void)self;
-	return cell_walls_tell(walls, sizeof walls / sizeof *walls, fn, user);
+	return container_walls_tell(&(struct container_walls){.maker = "engine", .how = engine}, fn,
+		user);
 }
 
 #define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)

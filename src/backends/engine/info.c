@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "backends/engine/engine.h"
-#include "base/error.h"
 
 #define KEPT_S 10
 
@@ -44,8 +43,8 @@ static bool is_true(const json_t *info, const char *key)
 /* An engine behind our own unix socket may still be in a virtual machine, or outside of the container we are in. */
 static bool is_this_machine(const struct engine *e, const json_t *info)
 {
-	const char *name = json_string_value(json_object_get(info, "Name"));
-	const char *kernel = json_string_value(json_object_get(info, "KernelVersion"));
+	const char *name = engine_text(info, "Name", NULL);
+	const char *kernel = engine_text(info, "KernelVersion", NULL);
 	struct utsname u;
 
 	return !strncmp(e->address.url, "unix:", 5) && uname(&u) == 0 && name && kernel &&
@@ -76,7 +75,7 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 	/* Docker says it among the options, Podman apart */
 	ret->is_rootless = strstr(ret->security, " rootless ") || is_true(info, "Rootless");
 	/* in version 1 an ordinary user has no groups: Podman still says that it could limit */
-	const char *version = json_string_value(json_object_get(info, "CgroupVersion"));
+	const char *version = engine_text(info, "CgroupVersion", NULL);
 	ret->has_cgroups = !ret->is_rootless || (version && !strcmp(version, "2"));
 	ret->has_memory &= ret->has_cgroups;
 	ret->has_cpus &= ret->has_cgroups;
@@ -86,25 +85,19 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 int engine_look(struct engine *e, struct cell_error *err)
 {
 	const char *forced = getenv("CELL_ENGINE_REACH"); /* "far": as if it were elsewhere */
-	bool is_known = false;
-	json_t *info = NULL;
 	struct engine_info found = {0};
 
 	(void)pthread_mutex_lock(&kept.lock);
-	if (!strcmp(kept.url, e->address.url) && now_s() - kept.when_s < KEPT_S) {
+	bool is_known = !strcmp(kept.url, e->address.url) && now_s() - kept.when_s < KEPT_S;
+	if (is_known)
 		found = kept.info;
-		is_known = true;
-	}
 	(void)pthread_mutex_unlock(&kept.lock);
 	if (!is_known) {
-		info = engine_info_load(e);
+		json_t *info = engine_info_load(e);
 		bool is_new = !info;
-		int r = is_new ? engine_get(e, "/info", &info, err) : 0;
+		int r = is_new ? engine_get(e, &info, err, "/info") : 0;
 		if (r < 0)
-			return r == -ENOENT ? cell_fail(err, CELL_EPROTOCOL, 0,
-						      "what listens at '%s' is no container engine",
-						      e->address.url)
-					    : r;
+			return r == -ENOENT ? engine_is_none(e, err) : r;
 		if (is_new)
 			engine_info_save(e, info);
 		read_info(e, info, &found);

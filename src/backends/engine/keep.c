@@ -14,55 +14,50 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/room.h"
+#include "net/text.h"
 
 #define SAVE_TIMEOUT_MS (60u * 60 * 1000)
 #define SAVE_MAX	(UINT64_C(64) << 30)
 
-static int open_for(const struct engine_kind *kind, struct cell *c, struct engine **ret,
-	const char **ret_container, struct cell_error *err)
+static int open_for(struct cell *c, struct engine **ret, const char **ret_container,
+	struct cell_error *err)
 {
 	*ret_container = cell_note(c, "container");
 	if (!*ret_container)
 		return cell_fail(err, CELL_EGONE, 0, "the cell has no container");
-	return engine_open(kind, c, ret, err);
+	return engine_open(cell_kind(c), c, ret, err);
 }
 
 /* --- standing still --- */
 
-int engine_pause(const struct engine_kind *kind, struct cell *c, bool is_on, struct cell_error *err)
+int engine_pause(struct cell *c, bool is_on, struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
-	auto_buf struct buf text = {0};
 	const char *container;
-	char path[300], said[200];
-	int r = open_for(kind, c, &e, &container, err);
+	struct cell_error why = {0};
+	struct engine_request rq = {
+		.method = "POST", .doing = is_on ? "pause the container" : "unpause the container"};
+	int r = open_for(c, &e, &container, err);
 
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof path, "/containers/%s/%s", container,
+	r = engine_call(e, &rq, NULL, &why, "/containers/%s/%s", container,
 		is_on ? "pause" : "unpause");
-	struct engine_request rq = {.method = "POST", .path = path};
-	int status = engine_send(e, &rq, &text, err);
-	if (status < 0 || status / 100 == 2)
-		return status < 0 ? status : 0;
-	engine_message(&text, said, sizeof said);
 	/* so it is already: who was at it before us died, or somebody used the engine's own tools */
-	if (strstr(said, is_on ? "already paused" : "not paused"))
+	if (r == 0 || strstr(e->said, is_on ? "already paused" : "not paused"))
 		return 0;
-	return engine_refused(e, status, &text, err, "%s the container",
-		is_on ? "pause" : "unpause");
+	if (err)
+		*err = why;
+	return r;
 }
 
 /* --- what it uses --- */
 
-static const json_t *at(const json_t *j, const char *key, const char *inner)
+static uint64_t number(const json_t *j, const char *key, const char *inner)
 {
-	return json_object_get(json_object_get(j, key), inner);
-}
+	json_int_t n = json_integer_value(engine_at(j, key, inner));
 
-static uint64_t number(const json_t *j)
-{
-	return json_integer_value(j) > 0 ? (uint64_t)json_integer_value(j) : 0;
+	return n > 0 ? (uint64_t)n : 0;
 }
 
 static void read_stats(const json_t *j, struct cell_stats *ret)
@@ -71,21 +66,21 @@ static void read_stats(const json_t *j, struct cell_stats *ret)
 	const char *key;
 	size_t i;
 	/* pages of files that can be dropped are not counted, as `docker stats` does not; the key is v1's or v2's */
-	uint64_t cache = number(at(memory, "stats", "total_inactive_file"));
-	uint64_t used = number(json_object_get(memory, "usage"));
+	uint64_t cache = number(memory, "stats", "total_inactive_file");
+	uint64_t used = number(memory, "usage", NULL);
 
-	cache = cache ? cache : number(at(memory, "stats", "inactive_file"));
+	cache = cache ? cache : number(memory, "stats", "inactive_file");
 	ret->memory_bytes = used > cache ? used - cache : 0;
-	ret->memory_limit_bytes = number(json_object_get(memory, "limit"));
-	ret->cpu_ns = number(json_object_get(at(j, "cpu_stats", "cpu_usage"), "total_usage"));
-	ret->processes = (uint32_t)number(at(j, "pids_stats", "current"));
+	ret->memory_limit_bytes = number(memory, "limit", NULL);
+	ret->cpu_ns = number(json_object_get(j, "cpu_stats"), "cpu_usage", "total_usage");
+	ret->processes = (uint32_t)number(j, "pids_stats", "current");
 	json_object_foreach (json_object_get(j, "networks"), key, value) {
-		ret->net_in_bytes += number(json_object_get(value, "rx_bytes"));
-		ret->net_out_bytes += number(json_object_get(value, "tx_bytes"));
+		ret->net_in_bytes += number(value, "rx_bytes", NULL);
+		ret->net_out_bytes += number(value, "tx_bytes", NULL);
 	}
-	json_array_foreach (at(j, "blkio_stats", "io_service_bytes_recursive"), i, value) {
-		const char *op = json_string_value(json_object_get(value, "op"));
-		uint64_t bytes = number(json_object_get(value, "value"));
+	json_array_foreach (engine_at(j, "blkio_stats", "io_service_bytes_recursive"), i, value) {
+		const char *op = engine_text(value, "op", NULL);
+		uint64_t bytes = number(value, "value", NULL);
 		if (op && !strcasecmp(op, "read"))
 			ret->disk_read_bytes += bytes;
 		else if (op && !strcasecmp(op, "write"))
@@ -93,21 +88,17 @@ static void read_stats(const json_t *j, struct cell_stats *ret)
 	}
 }
 
-int engine_stats(const struct engine_kind *kind, struct cell *c, struct cell_stats *ret,
-	struct cell_error *err)
+int engine_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
 	const char *container;
-	char path[300];
 	json_t *j = NULL;
-	int r = open_for(kind, c, &e, &container, err);
+	int r = open_for(c, &e, &container, err);
 
 	if (r < 0)
 		return r;
 	/* one-shot: or it looks twice, a second apart */
-	(void)snprintf(path, sizeof path, "/containers/%s/stats?stream=false&one-shot=true",
-		container);
-	r = engine_get(e, path, &j, err);
+	r = engine_get(e, &j, err, "/containers/%s/stats?stream=false&one-shot=true", container);
 	if (r == -ENOENT)
 		return cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone", container);
 	if (r == 0)
@@ -118,48 +109,25 @@ int engine_stats(const struct engine_kind *kind, struct cell *c, struct cell_sta
 
 /* --- snapshots --- */
 
-/* The container runs in /, whatever its image says: what that was is kept in a label. */
-const char *engine_image_cwd(const json_t *image)
+/* Our own entry point is not the image's, and neither is where it runs: what that was goes into a label. */
+static int changes(struct engine *e, const struct cell *c, struct buf *ret, struct cell_error *err)
 {
-	const json_t *config = json_object_get(image, "Config");
-	const char *kept = json_string_value(at(config, "Labels", ENGINE_CWD_LABEL));
+	json_t *image = NULL, *quoted = NULL;
+	int r = engine_get(e, &image, err, "/images/%s/json", cell_note(c, "image"));
 
-	return kept ? kept : json_string_value(json_object_get(config, "WorkingDir"));
-}
-
-static int add_change(struct buf *path, const char *what, const json_t *value)
-{
-	auto_free char *text = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-	int r = value && !text ? -ENOMEM : buf_addz(path, "&changes=");
-
-	if (r == 0)
-		r = engine_escape(path, what);
-	return r == 0 && text ? engine_escape(path, text) : r;
-}
-
-static int commit_path(struct engine *e, const struct cell *c, const char *container,
-	const char *id, struct buf *ret, struct cell_error *err)
-{
-	char path[300];
-	json_t *image = NULL, *cwd = NULL, *none = json_array();
-
-	(void)snprintf(path, sizeof path, "/images/%s/json", cell_note(c, "image"));
-	int r = engine_get(e, path, &image, err);
-	if (r < 0 && r != -ENOENT) {
-		json_decref(none);
+	if (r < 0 && r != -ENOENT)
 		return r;
-	}
-	cwd = json_string(image && engine_image_cwd(image) ? engine_image_cwd(image) : "");
-	/* standing still meanwhile, where it can */
-	r = buf_addf(ret, "/commit?container=%s&repo=" ENGINE_SNAPSHOTS "&tag=%s&pause=%s",
-		container, id, cell_supports(c, CELL_CAP_PAUSE) ? "true" : "false");
+	const char *cwd = image ? engine_image_cwd(image) : NULL;
+	quoted = json_string(cwd ? cwd : "");
+	auto_free char *text = json_dumps(quoted, JSON_ENCODE_ANY);
+	auto_free char *label = NULL;
+	if (!text || asprintf(&label, "LABEL " ENGINE_CWD_LABEL "=%s", text) < 0)
+		label = NULL;
+	r = label ? buf_addz(ret, "&changes=ENTRYPOINT%20%5B%5D&changes=") : -ENOMEM;
 	if (r == 0)
-		r = add_change(ret, "ENTRYPOINT ", none);
-	if (r == 0)
-		r = add_change(ret, "LABEL " ENGINE_CWD_LABEL "=", cwd);
+		r = net_encode(ret, label, strlen(label), false);
+	json_decref(quoted);
 	json_decref(image);
-	json_decref(cwd);
-	json_decref(none);
 	return r < 0 ? cell_fail_errno(err, ENOMEM, "save the container") : 0;
 }
 
@@ -167,16 +135,14 @@ static int commit_path(struct engine *e, const struct cell *c, const char *conta
  * container have together before it is asked to save them. */
 static int check_size(struct engine *e, const char *container, struct cell_error *err)
 {
-	char path[300];
 	json_t *j = NULL;
+	int r = engine_get(e, &j, err, "/containers/%s/json?size=true", container);
 
-	(void)snprintf(path, sizeof path, "/containers/%s/json?size=true", container);
-	int r = engine_get(e, path, &j, err);
 	if (r < 0)
 		return r == -ENOENT ? cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone",
 					      container)
 				    : r;
-	uint64_t bytes = number(json_object_get(j, "SizeRw"));
+	uint64_t bytes = number(j, "SizeRw", NULL);
 	json_decref(j);
 	if (bytes > SAVE_MAX) {
 		r = cell_fail(err, CELL_ELIMIT, 0,
@@ -196,90 +162,74 @@ static int check_size(struct engine *e, const char *container, struct cell_error
 		     : 0;
 }
 
-int engine_snapshot(const struct engine_kind *kind, struct cell *c, const char *id,
-	unsigned *ret_apart, struct cell_error *err)
+int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
-	auto_buf struct buf path = BUF_INIT(4096);
-	auto_buf struct buf text = {0};
+	auto_buf struct buf more = BUF_INIT(2048);
 	const char *container;
-	int r = open_for(kind, c, &e, &container, err);
+	int r = open_for(c, &e, &container, err);
 
 	if (r == 0)
 		r = check_size(e, container, err);
 	if (r == 0)
-		r = commit_path(e, c, container, id, &path, err);
+		r = changes(e, c, &more, err);
 	if (r < 0)
 		return r;
-	struct engine_request rq = {.method = "POST",
-		.path = buf_str(&path),
-		.body = "{}",
-		.body_len = 2,
-		.timeout_ms = SAVE_TIMEOUT_MS};
-	int status = engine_send(e, &rq, &text, err);
-	if (status < 0)
-		return status;
-	if (status != 201 && status != 200)
-		return engine_refused(e, status, &text, err, "save the container");
 	*ret_apart = CELL_APART_WORKSPACE | CELL_APART_HOME; /* in memory: no image has them */
-	return 0;
+	struct engine_request rq = {.method = "POST",
+		.doing = "save the container",
+		.json = json_object(),
+		.timeout_ms = SAVE_TIMEOUT_MS};
+	/* standing still meanwhile, where it can */
+	return engine_call(e, &rq, NULL, err,
+		"/commit?container=%s&repo=" CONTAINER_SNAPSHOTS "&tag=%s&pause=%s%s", container,
+		id, cell_supports(c, CELL_CAP_PAUSE) ? "true" : "false", buf_str(&more));
 }
 
-static int remove_image(struct engine *e, const char *image, struct cell_error *err)
+static int remove_image(struct engine *e, const char *id, struct cell_error *err)
 {
-	auto_buf struct buf text = {0};
-	char path[200];
+	struct engine_request rq = {
+		.method = "DELETE", .doing = "remove the snapshot's image", .fine = 404};
+	int r = engine_call(e, &rq, NULL, err, "/images/" CONTAINER_SNAPSHOTS ":%.64s", id);
 
-	(void)snprintf(path, sizeof path, "/images/%.150s", image);
-	struct engine_request rq = {.method = "DELETE", .path = path};
-	int status = engine_send(e, &rq, &text, err);
-	if (status < 0 || status / 100 == 2 || status == 404)
-		return status < 0 ? status : 0;
-	int r = engine_refused(e, status, &text, err, "remove the snapshot's image");
-	return status == 409
+	return r < 0 && e->status == 409
 		       ? cell_error_hint(err, r, "cells made from it are there: remove them first")
 		       : r;
 }
 
-int engine_forget(const struct engine_kind *kind, struct cell *c, const char *id,
-	struct cell_error *err)
+int engine_forget(struct cell *c, const char *id, struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
-	char image[120];
-	int r = engine_open(kind, c, &e, err);
+	int r = engine_open(cell_kind(c), c, &e, err);
 
-	(void)snprintf(image, sizeof image, ENGINE_SNAPSHOTS ":%.64s", id);
-	return r < 0 ? r : remove_image(e, image, err);
+	return r < 0 ? r : remove_image(e, id, err);
 }
 
 /* --- what nobody knows any more --- */
 
 /* Those with our mark: containers, or images, which have it from the container they were made of. */
-static int list_marked(struct engine *e, const char *what, const char *state_id, json_t **ret)
+static json_t *list_marked(struct engine *e, const char *what, const char *state_id)
 {
-	auto_buf struct buf path = BUF_INIT(1024);
-	char filter[200];
+	json_t *list = NULL;
 
-	(void)snprintf(filter, sizeof filter, "{\"label\":[\"" ENGINE_STATE_LABEL "=%s\"]}",
-		state_id);
-	return buf_addf(&path, "/%s/json?all=1&filters=", what) < 0 ||
-			       engine_escape(&path, filter) < 0
-		       ? -ENOMEM
-		       : engine_get(e, buf_str(&path), ret, NULL);
+	(void)engine_get(e, &list, NULL,
+		"/%s/json?all=1&filters=%%7B%%22label%%22:%%5B%%22" CONTAINER_LABEL_STATE
+		"=%s%%22%%5D%%7D",
+		what, state_id);
+	return list;
 }
 
 static int sweep_containers(struct engine *e, const struct cell_sweep *s)
 {
-	json_t *list = NULL;
+	json_t *list = list_marked(e, "containers", s->state_id);
 	const json_t *one;
 	size_t i;
 	int n = 0;
 
-	(void)list_marked(e, "containers", s->state_id, &list);
 	json_array_foreach (list, i, one) {
-		const char *cell = json_string_value(at(one, "Labels", "cell.name"));
+		const char *cell = engine_text(one, "Labels", CONTAINER_LABEL_NAME);
 		const char *name =
-			json_string_value(json_array_get(json_object_get(one, "Names"), 0));
+			json_string_value(json_array_get(engine_at(one, "Names", NULL), 0));
 		if (!cell || !name)
 			continue;
 		name += *name == '/';
@@ -294,27 +244,26 @@ static int sweep_containers(struct engine *e, const struct cell_sweep *s)
 /* An engine finishes what it was asked for, also when who asked is dead and its traces are removed. */
 static void sweep_images(struct engine *e, const struct cell_sweep *s)
 {
-	static const char ours[] = ENGINE_SNAPSHOTS ":";
-	json_t *list = NULL;
+	static const char ours[] = CONTAINER_SNAPSHOTS ":";
+	json_t *list = list_marked(e, "images", s->state_id);
 	const json_t *one, *tag;
 	size_t i, k;
 
-	(void)list_marked(e, "images", s->state_id, &list);
 	json_array_foreach (list, i, one)
 		json_array_foreach (json_object_get(one, "RepoTags"), k, tag) {
 			const char *name = json_string_value(tag);
 			if (name && !strncmp(name, ours, sizeof ours - 1) &&
 				!s->is_saved(s, name + sizeof ours - 1))
-				(void)remove_image(e, name, NULL);
+				(void)remove_image(e, name + sizeof ours - 1, NULL);
 		}
 	json_decref(list);
 }
 
-int engine_sweep(const struct engine_kind *kind, const struct cell_sweep *s, struct cell_error *err)
+int engine_sweep(const struct cell_sweep *s, struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
 
-	if (engine_open(kind, NULL, &e, err) < 0)
+	if (engine_open(s->backend->kind, NULL, &e, err) < 0)
 		return 0;
 	int n = sweep_containers(e, s);
 	sweep_images(e, s);

@@ -2,12 +2,14 @@
 /*
  * place.c: the slots. A container is made for a cell and removed with it; its name is in the cell's record before
  * it exists, so that whatever dies in between, ours or the engine, the next one to look finds it.
+ *
+ * A guest in a container of another machine, or in a kernel of its own, is far: its program goes in as an archive, into a volume of its
+ * own, so that a read-only root does not matter and the image needs nothing. A stream to it is an exec of the engine's that runs the
+ * guest's program as a relay (guest/reach.c).
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "cell/cell.h"
@@ -16,7 +18,10 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/guest_door.h"
+#include "core/guest_pack.h"
 #include "core/guest_process.h"
+#include "core/image/oci.h"
+#include "launcher/seccomp_profiles.h"
 
 #define REMOVE_TIMEOUT_MS 60000
 
@@ -29,7 +34,7 @@ static void lack(struct cell_probe *p, bool is_there, enum cell_cap cap, const c
 		cell_probe_lack(p, cap, reason, fix);
 }
 
-void engine_probe(const struct engine_kind *kind, struct cell_probe *p)
+void engine_probe(struct cell_probe *p)
 {
 	static const char cgroups[] = "the engine's kernel does not count it, or not for its user";
 	static const char cgroups_fix[] =
@@ -37,11 +42,8 @@ void engine_probe(const struct engine_kind *kind, struct cell_probe *p)
 	static const char far[] = "the engine is not on this machine, or not in our sight";
 	struct cell_error err = {0};
 	auto_engine struct engine *e = NULL;
-	int r = engine_open(kind, NULL, &e, &err);
 
-	if (r == 0)
-		r = engine_look(e, &err);
-	if (r < 0) {
+	if (engine_open(p->chain[0]->kind, NULL, &e, &err) < 0 || engine_look(e, &err) < 0) {
 		cell_probe_refuse(p, err.msg, err.hint);
 		return;
 	}
@@ -61,22 +63,6 @@ void engine_probe(const struct engine_kind *kind, struct cell_probe *p)
 
 /* --- create --- */
 
-static int note_engine(struct cell *c, const struct engine *e, const char *container, bool is_far,
-	struct cell_error *err)
-{
-	int r = cell_note_set(c, "engine", e->address.url, err);
-
-	if (r == 0 && e->address.cert_dir[0])
-		r = cell_note_set(c, "engine_certs", e->address.cert_dir, err);
-	if (r == 0)
-		r = cell_note_set_int(c, "engine_insecure", e->address.is_insecure, err);
-	if (r == 0)
-		r = cell_note_set_int(c, "engine_is_far", is_far, err);
-	if (r == 0)
-		r = cell_note_set(c, "container", container, err);
-	return r == 0 ? cell_note_save(c, err) : r;
-}
-
 /* A runtime with a kernel of its own (runsc, kata) shares no sockets with this machine, wherever the engine is. */
 static bool is_far(const struct engine *e, const struct cell_spec *spec)
 {
@@ -84,176 +70,34 @@ static bool is_far(const struct engine *e, const struct cell_spec *spec)
 	       (spec->runtime && strcmp(spec->runtime, "runc") && strcmp(spec->runtime, "crun"));
 }
 
-/* What runs, to the bit, for whoever wants to run it again; and what the image gives its commands. */
-static int take_image(struct cell *c, const struct cell_spec *spec, const json_t *image,
-	struct cell_error *err)
+static int note(const struct engine_plan *p, struct cell_error *err)
 {
-	const json_t *config = json_object_get(image, "Config");
-	const json_t *env = json_object_get(config, "Env");
-	const char *id = json_string_value(json_object_get(image, "Id"));
-	const char *digest =
-		json_string_value(json_array_get(json_object_get(image, "RepoDigests"), 0));
-	const char *cwd = engine_image_cwd(image);
-	size_t n = json_array_size(env);
-	auto_free char **list = calloc(n + 1, sizeof *list);
+	const struct engine_address *a = &p->e->address;
+	const char *const notes[][2] = {
+		{"engine", a->url}, {"engine_certs", a->cert_dir}, {"container", p->name}, {0}};
+	int r = cell_note_set_int(p->c, "engine_insecure", a->is_insecure, err);
 
-	if (!list)
-		return cell_fail_errno(err, ENOMEM, "take the image's environment");
-	for (size_t i = 0, k = 0; i < n; i++) {
-		const char *pair = json_string_value(json_array_get(env, i));
-		if (pair)
-			list[k++] = (char *)(uintptr_t)pair;
-	}
-	return cell_take_image(c, spec,
-		&(struct cell_image_facts){.id = id, .digest = digest, .env = list, .cwd = cwd},
-		err);
+	if (r == 0)
+		r = cell_note_set_int(p->c, "engine_is_far", is_far(p->e, p->spec), err);
+	return r < 0 ? r : cell_notes_save(p->c, notes, err);
 }
 
-static int engine_name(const struct cell *c, char ret[160], struct cell_error *err)
+static int take_image(const struct engine_plan *p, struct cell_error *err)
 {
-	uint32_t id;
-
-	if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
-		return cell_fail_errno(err, errno, "choose a name for the container");
-	(void)snprintf(ret, 160, "cell-%.120s-%08" PRIx32, cell_name(c), id);
-	return 0;
-}
-
-static int post(struct engine *e, const char *path, const json_t *body, int wanted,
-	const char *doing, struct cell_error *err)
-{
-	auto_buf struct buf text = {0};
-	struct engine_request rq = {.method = "POST", .path = path, .json = body};
-	char said[200];
-	int status = engine_send(e, &rq, &text, err);
-
-	if (status < 0 || status == wanted)
-		return status < 0 ? status : 0;
-	int r = engine_refused(e, status, &text, err, "%s", doing);
-	engine_message(&text, said, sizeof said);
-	if (strstr(said, "storage-opt"))
-		return cell_error_hint(err, r,
-			"its storage cannot limit the disk: use --scratch memory");
-	if (strstr(said, "device driver") || strstr(said, "gpu"))
-		return cell_error_hint(err, r,
-			"install the engine's GPU runtime, or leave gpus out");
-	if (strstr(said, "untime"))
-		return cell_error_hint(err, r, "runtimes of this engine:%s", e->info.runtimes);
-	if (strstr(said, "network"))
-		return cell_error_hint(err, r,
-			"name a network that the engine has, or use --network none");
-	return r;
-}
-
-struct launch {
-	struct engine *e;
-	struct guest_door *door;
-	const struct cell_limits *limits;
-	const char *container;
-};
-
-static bool is_running(struct engine *e, const char *container, struct cell_error *err)
-{
-	char path[300];
-	json_t *j = NULL;
-
-	(void)snprintf(path, sizeof path, "/containers/%s/json", container);
-	int r = engine_get(e, path, &j, err);
-	if (r < 0)
-		return r != -ENOENT; /* no answer is no death */
-	const json_t *state = json_object_get(j, "State");
-	bool is = json_is_true(json_object_get(state, "Running"));
-	if (!is)
-		(void)cell_fail(err, CELL_EBACKEND, 0,
-			"the container ended at once: exit status %d %s",
-			(int)json_integer_value(json_object_get(state, "ExitCode")),
-			json_string_value(json_object_get(state, "Error")));
-	json_decref(j);
-	return is;
-}
-
-static bool still_runs(void *user, struct cell_error *err)
-{
-	const struct launch *l = user;
-	struct cell_error ignored;
-
-	if (is_running(l->e, l->container, &ignored))
-		return true;
-	int r = cell_fail(err, CELL_EBACKEND, 0, "the guest ended before it came to its socket");
-	(void)cell_error_hint(err, r,
-		"a security module (SELinux) may keep containers from sockets: set "
-		"CELL_ENGINE_REACH=far to go through the engine");
-	return false;
-}
-
-static int start_container(struct engine *e, const char *container, struct cell_error *err)
-{
-	char path[300];
-
-	(void)snprintf(path, sizeof path, "/containers/%s/start", container);
-	return post(e, path, NULL, 204, "start the container", err);
-}
-
-/* guest_options.start */
-static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
-	struct cell_error *err)
-{
-	struct launch *l = user;
-	int r = start_container(l->e, l->container, err);
+	const json_t *digests = json_object_get(p->image, "RepoDigests");
+	__attribute__((cleanup(oci_config_done))) struct oci_config config = {0};
+	int r = oci_settings_read(json_object_get(p->image, "Config"), &config, err);
 
 	return r < 0 ? r
-		     : guest_door_answer(l->door, title, stream_fd, l->limits, still_runs, l,
-			       ret_pid, ret_pidfd, err);
-}
-
-static int make_container(struct engine_plan *plan, struct engine *e, const char *name,
-	struct cell_error *err)
-{
-	char path[300], user[128];
-	unsigned uid, gid;
-	json_t *body = NULL;
-	int r = engine_container(plan, &body, err);
-
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof path, "/containers/create?name=%s", name);
-	r = post(e, path, body, 201, "make the container", err);
-	json_decref(body);
-	if (r < 0 || !plan->spec->from)
-		return r;
-	/* whose they are was said to Docker, where that is known */
-	r = engine_user(plan, user, err);
-	bool is_said = !e->is_libpod && sscanf(user, "%u:%u", &uid, &gid) == 2;
-	return r < 0 || is_said ? r : engine_open_scratch(e, name, err);
-}
-
-static int create_near(struct engine_plan *plan, struct engine *e, const char *name,
-	struct cell_error *err)
-{
-	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	int r = guest_door_open(plan->c, engine_filter(plan->spec->seccomp), &door, err);
-
-	plan->door = door.path;
-	if (r == 0)
-		r = make_container(plan, e, name, err);
-	if (r < 0)
-		return r;
-	struct launch l = {.e = e, .door = &door, .limits = &plan->spec->limits, .container = name};
-	struct guest_options o = {.start = launch, .user = &l};
-	return cell_guest_start(plan->c, &o, err);
-}
-
-static int create_far(struct engine_plan *plan, struct engine *e, const char *name,
-	struct cell_error *err)
-{
-	char user[128];
-	int r = engine_user(plan, user, err);
-
-	if (r == 0)
-		r = make_container(plan, e, name, err);
-	if (r == 0)
-		r = engine_far_put(e, name, user, plan->spec->seccomp, err);
-	return r == 0 ? start_container(e, name, err) : r;
+		     : cell_take_image(p->c, p->spec,
+			       &(struct cell_image_facts){.id = engine_text(p->image, "Id", NULL),
+				       .digest = json_string_value(json_array_get(digests, 0)),
+				       .env = config.env,
+				       .entrypoint = config.entrypoint,
+				       .cmd = config.cmd,
+				       .cwd = engine_image_cwd(p->image),
+				       .user = config.user},
+			       err);
 }
 
 /* An open network is the engine's default one, which Docker may be told to do without. */
@@ -263,7 +107,7 @@ static int check_network(struct engine *e, const struct cell_spec *spec, struct 
 
 	if (spec->network != CELL_NETWORK_OPEN || spec->network_name || e->is_libpod)
 		return 0;
-	int r = engine_get(e, "/networks/bridge", &network, err);
+	int r = engine_get(e, &network, err, "/networks/bridge");
 	json_decref(network);
 	if (r != -ENOENT)
 		return r;
@@ -271,87 +115,202 @@ static int check_network(struct engine *e, const struct cell_spec *spec, struct 
 	return cell_error_hint(err, r, "name one that it has: --network-name NAME");
 }
 
-int engine_create(const struct engine_kind *kind, struct cell *c, const struct cell_spec *spec,
+/* r: how making or starting it went. */
+static int explain(const struct engine *e, int r, struct cell_error *err)
+{
+	if (r == 0 || e->status < 400)
+		return r;
+	if (strstr(e->said, "storage-opt"))
+		return cell_error_hint(err, r,
+			"its storage cannot limit the disk: use --scratch memory");
+	if (strstr(e->said, "device driver") || strstr(e->said, "gpu"))
+		return cell_error_hint(err, r,
+			"install the engine's GPU runtime, or leave gpus out");
+	if (strstr(e->said, "untime"))
+		return cell_error_hint(err, r, "runtimes of this engine:%s", e->info.runtimes);
+	if (strstr(e->said, "network"))
+		return cell_error_hint(err, r,
+			"name a network that the engine has, or use --network none");
+	return r;
+}
+
+static int put(const struct engine_plan *p, const char *where, const struct buf *archive,
 	struct cell_error *err)
 {
+	struct engine_request rq = {
+		.method = "PUT", .doing = "put files into the container", .archive = archive};
+
+	return engine_call(p->e, &rq, NULL, err, "/containers/%s/archive?path=%s", p->name, where);
+}
+
+/* A file system in memory takes the mode of the directory below it, which a snapshot has from when it was mounted there first. */
+static int open_scratch(const struct engine_plan *p, struct cell_error *err)
+{
+	static const char *const names[] = {&CONTAINER_WORKSPACE[1], &CONTAINER_HOME[1], NULL};
+	auto_buf struct buf archive = BUF_INIT(65536);
+
+	return guest_pack_directories(names, &archive) < 0
+		       ? cell_fail_errno(err, ENOMEM, "open the container's directories")
+		       : put(p, "/", &archive, err);
+}
+
+static int make(const struct engine_plan *p, struct cell_error *err)
+{
+	struct engine_request rq = {.method = "POST", .doing = "make the container"};
+	unsigned uid, gid;
+	int r = engine_container(p, &rq.json, err);
+
+	if (r == 0)
+		r = explain(p->e,
+			engine_call(p->e, &rq, NULL, err, "/containers/create?name=%s", p->name),
+			err);
+	/* whose they are was said to Docker, where that is known */
+	bool is_said = !p->e->is_libpod && sscanf(p->user, "%u:%u", &uid, &gid) == 2;
+	return r < 0 || !p->spec->from || is_said ? r : open_scratch(p, err);
+}
+
+/* guest_maker.start */
+static int start(void *plan, struct cell_error *err)
+{
+	const struct engine_plan *p = plan;
+	struct engine_request rq = {.method = "POST", .doing = "start the container"};
+
+	return explain(p->e, engine_call(p->e, &rq, NULL, err, "/containers/%s/start", p->name),
+		err);
+}
+
+static bool is_running(struct engine *e, const char *container)
+{
+	json_t *j = NULL;
+	int r = engine_get(e, &j, NULL, "/containers/%s/json", container);
+	bool is = json_is_true(engine_at(j, "State", "Running"));
+
+	json_decref(j);
+	return r < 0 ? r != -ENOENT : is; /* no answer is no death */
+}
+
+/* guest_maker.is_there */
+static bool still_runs(void *plan, struct cell_error *err)
+{
+	const struct engine_plan *p = plan;
+
+	if (is_running(p->e, p->name))
+		return true;
+	int r = cell_fail(err, CELL_EBACKEND, 0, "the guest ended before it came to its socket");
+	(void)cell_error_hint(err, r,
+		"a security module (SELinux) may keep containers from sockets: set "
+		"CELL_ENGINE_REACH=far to go through the engine");
+	return false;
+}
+
+static int create_near(struct engine_plan *p, const struct sock_fprog *filter,
+	struct cell_error *err)
+{
+	auto_door struct guest_door door = GUEST_DOOR_INIT;
+	int r = guest_door_open(p->c, filter, &door, err);
+
+	p->door = door.path;
+	if (r == 0)
+		r = make(p, err);
+	const struct guest_maker maker = {.start = start, .is_there = still_runs, .user = p};
+	return r < 0 ? r : guest_door_start(p->c, &door, &p->spec->limits, &maker, err);
+}
+
+static int create_far(struct engine_plan *p, const struct sock_fprog *filter,
+	struct cell_error *err)
+{
+	auto_buf struct buf archive = BUF_INIT(GUEST_PACK_MAX);
+	int r = make(p, err);
+
+	if (r == 0 && guest_pack(p->user, filter, &archive) < 0)
+		r = cell_fail_errno(err, ENOMEM, "pack the guest");
+	if (r == 0)
+		r = put(p, CONTAINER_GUEST_DIR, &archive, err);
+	return r == 0 ? start(p, err) : r;
+}
+
+int engine_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	/* with a filter of the user's own, which the engine loads, what holds in any case */
+	const struct sock_fprog *filter =
+		seccomp_profile(spec->seccomp ? spec->seccomp : "default");
 	auto_engine struct engine *e = NULL;
 	json_t *image = NULL;
-	char name[160];
-	int r = engine_open(kind, NULL, &e, err);
+	int r = engine_open(cell_kind(c), NULL, &e, err);
 
+	filter = filter ? filter : seccomp_profile("floor");
 	if (r == 0)
 		r = engine_look(e, err);
 	if (r == 0)
 		r = check_network(e, spec, err);
 	if (r == 0)
 		r = engine_image(e, spec, &image, err);
+	struct engine_plan p = {.c = c, .spec = spec, .e = e, .image = image};
 	if (r == 0)
-		r = take_image(c, spec, image, err);
+		r = take_image(&p, err);
 	if (r == 0)
-		r = engine_name(c, name, err);
+		r = container_name(c, p.name, err);
 	if (r == 0)
-		r = note_engine(c, e, name, is_far(e, spec), err);
-	struct engine_plan plan = {.c = c, .spec = spec, .engine = e, .image = image};
+		r = engine_user(&p, err);
 	if (r == 0)
-		r = is_far(e, spec) ? create_far(&plan, e, name, err)
-				    : create_near(&plan, e, name, err);
+		r = note(&p, err);
+	if (r == 0)
+		r = is_far(e, spec) ? create_far(&p, filter, err) : create_near(&p, filter, err);
 	json_decref(image);
 	guest_door_remove(c);
 	if (r < 0 && cell_note(c, "container"))
-		(void)engine_destroy(kind, c, NULL);
+		(void)engine_destroy(c, NULL);
 	return r;
 }
 
 /* --- the rest --- */
 
-int engine_open_guest(const struct engine_kind *kind, struct cell *c, struct cell_error *err)
+int engine_open_guest(struct cell *c, struct cell_error *err)
 {
 	auto_engine struct engine *e = NULL;
 
 	if (!cell_note_int(c, "engine_is_far", 0))
 		return cell_guest_connect(c, err);
-	int r = engine_open(kind, c, &e, err);
-	return r < 0 ? r : engine_far_open(e, cell_note(c, "container"), err);
+	int r = engine_open(cell_kind(c), c, &e, err);
+	return r < 0 ? r
+		     : engine_exec(e, cell_note(c, "container"),
+			       json_pack("[s,s,s]", CONTAINER_GUEST, "--relay", CONTAINER_SOCKET),
+			       err);
 }
 
 /* One that is being removed, by us or by the engine because it has ended, is waited for. */
 int engine_remove_container(struct engine *e, const char *container, struct cell_error *err)
 {
 	const struct timespec pause = {.tv_nsec = 20 * 1000000};
-	char path[300];
-	int status = 0;
+	char doing[120];
+	struct engine_request rq = {.method = "DELETE", .doing = doing, .fine = 404};
+	struct cell_error why = {0};
+	int r = 0;
 
-	(void)snprintf(path, sizeof path, "/containers/%s?force=1&v=1", container);
+	(void)snprintf(doing, sizeof doing, "remove container '%.90s'", container);
 	for (int waited_ms = 0; waited_ms < REMOVE_TIMEOUT_MS; waited_ms += 20) {
-		auto_buf struct buf text = {0};
-		struct engine_request rq = {.method = "DELETE", .path = path};
-
-		status = engine_send(e, &rq, &text, err);
-		if (status < 0)
-			return status;
-		if (status == 404)
+		r = engine_call(e, &rq, NULL, &why, "/containers/%s?force=1&v=1", container);
+		/* Podman is asked once more, until it is not there */
+		if (r == 0 && (e->status == 404 || !e->is_libpod))
 			return 0;
-		bool is_passing = status == 409 || status == 500; /* podman says 500 */
-		if (status / 100 != 2 && (!is_passing || waited_ms + 20 >= REMOVE_TIMEOUT_MS))
-			return engine_refused(e, status, &text, err, "remove container '%s'",
-				container);
-		if (status / 100 == 2 && !e->is_libpod)
-			return 0;
-		if (status / 100 == 2)
-			continue; /* asked once more, until it is not there */
-		(void)nanosleep(&pause, NULL);
+		if (r < 0 && e->status != 409 && e->status != 500) /* Podman says 500 */
+			break;
+		if (r < 0)
+			(void)nanosleep(&pause, NULL);
 	}
-	return 0;
+	if (r < 0 && err)
+		*err = why;
+	return r;
 }
 
-int engine_destroy(const struct engine_kind *kind, struct cell *c, struct cell_error *err)
+int engine_destroy(struct cell *c, struct cell_error *err)
 {
 	const char *container = cell_note(c, "container");
 	auto_engine struct engine *e = NULL;
 
 	if (!container)
 		return 0;
-	int r = engine_open(kind, c, &e, err);
+	int r = engine_open(cell_kind(c), c, &e, err);
 	if (r == 0)
 		r = engine_remove_container(e, container, err);
 	if (r == 0 && !cell_note_int(c, "engine_is_far", 0))
@@ -360,63 +319,45 @@ int engine_destroy(const struct engine_kind *kind, struct cell *c, struct cell_e
 	return r;
 }
 
-bool engine_is_alive(const struct engine_kind *kind, struct cell *c)
+bool engine_is_alive(struct cell *c)
 {
 	auto_engine struct engine *e = NULL;
-	struct cell_error ignored;
 	const char *container = cell_note(c, "container");
 
 	if (!cell_note_int(c, "engine_is_far", 0))
 		return cell_guest_is_alive(c);
-	if (!container)
-		return false;
-	return engine_open(kind, c, &e, &ignored) < 0 || is_running(e, container, &ignored);
+	return container &&
+	       (engine_open(cell_kind(c), c, &e, NULL) < 0 || is_running(e, container));
 }
 
 /* --- walls --- */
 
-int engine_walls(const struct engine_kind *kind, cell_wall_fn fn, void *user)
+int engine_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 {
 	auto_engine struct engine *e = NULL;
-	struct cell_error ignored;
 	char engine[700];
 
-	if (engine_open(kind, NULL, &e, &ignored) < 0 || engine_look(e, &ignored) < 0)
+	if (engine_open(self->kind, NULL, &e, NULL) < 0 || engine_look(e, NULL) < 0)
 		return 0;
-	(void)snprintf(engine, sizeof engine, "%s at %s, API %s; %s; runtimes:%s", e->info.server,
-		e->address.url, e->version + 2,
-		e->info.is_near ? "on this machine: reached by a socket of its own"
-				: "elsewhere: reached through the engine",
-		e->info.runtimes);
-	bool has_seccomp = strstr(e->info.security, " seccomp ");
-	const struct cell_wall walls[] = {
-		{.name = "engine", .how = engine},
-		{.name = "ids",
-			.how = e->info.is_rootless
-				       ? "the engine is an ordinary user's: its root is that "
-					 "user"
-				       : "root of a container would be root outside: cells are "
-					 "another user",
-			.better =
-				e->info.is_rootless ? NULL : "a rootless engine, or userns-remap"},
-		{.name = "privileges", .how = "no capability, no_new_privs"},
-		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
-		{.name = "syscalls",
-			.how = has_seccomp ? "seccomp: Cell's profile, and the engine's default"
-					   : "seccomp: Cell's profile; the engine has none"},
-		{.name = "network",
-			.how = "none, unless asked for; open: the engine's default "
-			       "network, which reaches private addresses too"},
-		{.name = "limits",
-			.how = e->info.has_memory && e->info.has_cpus && e->info.has_pids
-				       ? "memory with swap, cpus, pids by the engine's cgroups"
-				       : "not all: see cell backends",
-			.is_weak = !(e->info.has_memory && e->info.has_cpus && e->info.has_pids)},
-		{.name = "disk",
-			.how = "with limits.disk: read-only root, the rest in memory, with a size"},
-	};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < sizeof walls / sizeof *walls; i++)
-		r = fn(&walls[i], user);
-	return r;
+	const struct engine_info *i = &e->info;
+	bool is_limited = i->has_memory && i->has_cpus && i->has_pids;
+	(void)snprintf(engine, sizeof engine, "%s at %s, API 1.%u; %s; runtimes:%s", i->server,
+		e->address.url, e->minor,
+		i->is_near ? "on this machine: reached by a socket of its own"
+			   : "elsewhere: reached through the engine",
+		i->runtimes);
+	const struct container_walls w = {.maker = "engine",
+		.how = engine,
+		.ids = i->is_rootless ? "the engine is an ordinary user's: its root is that user"
+				      : NULL,
+		.ids_better = i->is_rootless ? NULL : "a rootless engine, or userns-remap",
+		.syscalls = strstr(i->security, " seccomp ")
+				    ? "seccomp: Cell's profile, and the engine's default"
+				    : "seccomp: Cell's profile; the engine has none",
+		.network = "none, unless asked for; open: the engine's default network, which "
+			   "reaches private addresses too",
+		.limits = is_limited ? "memory with swap, cpus, pids by the engine's cgroups"
+				     : "not all: see cell backends",
+		.is_unlimited = !is_limited};
+	return container_walls_tell(&w, fn, user);
 }

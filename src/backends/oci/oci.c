@@ -93,7 +93,6 @@ static void oci_probe(struct cell_probe *p)
 
 struct launch {
 	struct oci_plan *plan;
-	struct guest_door *door;
 	pid_t pid;     /* of the container's first process */
 	int errors_fd; /* what the guest says when it cannot begin */
 };
@@ -156,6 +155,7 @@ static int ended(struct launch *l, struct cell_error *err)
 		*text ? ": " : "", text);
 }
 
+/* guest_maker.is_there */
 static bool still_runs(void *user, struct cell_error *err)
 {
 	struct launch *l = user;
@@ -166,16 +166,10 @@ static bool still_runs(void *user, struct cell_error *err)
 	return false;
 }
 
-/* guest_options.start: by the door. */
-static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, int *ret_pidfd,
-	struct cell_error *err)
+/* guest_maker.start */
+static int launch(void *user, struct cell_error *err)
 {
-	struct launch *l = user;
-	int r = run(l, -1, err);
-
-	return r < 0 ? r
-		     : guest_door_answer(l->door, title, stream_fd, &l->plan->spec->limits,
-			       still_runs, l, ret_pid, ret_pidfd, err);
+	return run(user, -1, err);
 }
 
 /* guest_options.start: into a kernel of its own. What is waited for and killed is that kernel. */
@@ -264,10 +258,12 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	if (r == 0)
 		r = note(&p, err);
 	bool is_far = runtime.kind == OCI_RUNSC;
-	struct launch l = {.plan = &p, .door = &door, .errors_fd = -1};
-	struct guest_options o = {.start = is_far ? launch_far : launch, .user = &l};
+	struct launch l = {.plan = &p, .errors_fd = -1};
+	const struct guest_options far = {.start = launch_far, .user = &l};
+	const struct guest_maker near = {.start = launch, .is_there = still_runs, .user = &l};
 	if (r == 0)
-		r = cell_guest_start(c, &o, err);
+		r = is_far ? cell_guest_start(c, &far, err)
+			   : guest_door_start(c, &door, &spec->limits, &near, err);
 	cell_closep(&l.errors_fd);
 	if (r < 0 ||
 		!is_far) /* else nobody says when the guest has read its files, and relays are run from there */

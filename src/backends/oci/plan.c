@@ -71,23 +71,12 @@ static int choose_ids(struct oci_plan *p, struct cell_error *err)
 
 static int choose_user(struct oci_plan *p, struct cell_error *err)
 {
-	const struct cell_spec *spec = p->spec;
-	struct stat st;
+	int r = p->spec->user ? named_user(p, err)
+			      : container_owner(p->spec, &p->uid, &p->gid, err);
 
-	p->uid = p->gid = CONTAINER_UID;
-	if (spec->user) {
-		int r = named_user(p, err);
-		if (r < 0)
-			return r;
-	} else if (spec->workspace) { /* files in it stay with whom it belongs to */
-		if (stat(spec->workspace, &st) < 0)
-			return cell_fail_errno(err, errno, "workspace '%s'", spec->workspace);
-		if (!p->ids.is_rootless) {
-			p->uid = st.st_uid;
-			p->gid = st.st_gid;
-		}
-	}
-	return choose_ids(p, err);
+	if (r == 0 && !p->spec->user && p->ids.is_rootless)
+		p->uid = p->gid = CONTAINER_UID;
+	return r < 0 ? r : choose_ids(p, err);
 }
 
 /* Overlay wants the topmost first; a colon or comma in a path would be taken for its own. */

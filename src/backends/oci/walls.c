@@ -6,15 +6,6 @@
 #include "backends/oci/oci.h"
 #include "base/error.h"
 
-static const char *ids_wall(const struct oci_ids *ids)
-{
-	if (!ids->is_rootless)
-		return "root of a container would be root outside: cells are another user";
-	return ids->has_range ? "a user namespace; without files of yours a cell is one of your "
-				"subordinate ids, else it is you"
-			      : "a user namespace of its own, in which there is one id: yours";
-}
-
 int oci_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 {
 	struct cell_error err;
@@ -29,32 +20,24 @@ int oci_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 	(void)snprintf(how, sizeof how, "%s; no daemon, state in the cell's directory",
 		runtime.program);
 	free(runtime.program);
-	const struct cell_wall walls[] = {
-		{.name = "runtime", .how = how},
-		{.name = "kernel",
-			.how = is_runsc
-				       ? "gVisor's, a program of an ordinary user: the host's sees "
-					 "few of a cell's system calls"
-				       : "the host's",
-			.better = is_runsc ? NULL : "--runtime runsc: a kernel of its own"},
-		{.name = "ids",
-			.how = ids_wall(&ids),
-			.better = ids.is_rootless ? ids.has_range ? NULL : "a range in /etc/subuid"
-						  : "an id for each cell, as in the jail"},
-		{.name = "privileges", .how = "no capability, no_new_privs"},
-		{.name = "processes", .how = "own pid, ipc, uts and cgroup namespaces"},
-		{.name = "syscalls", .how = "seccomp: Cell's profile, taken by the guest"},
-		{.name = "files",
-			.how = "overlay of the image in a mount namespace of its own; no "
-			       "devices but the usual ones"},
-		{.name = "network", .how = "none: an empty namespace"},
-		{.name = "limits",
-			.how = ids.is_rootless
-				       ? "processes by RLIMIT_NPROC; no memory, no cpus"
-				       : "memory with swap, cpus, pids by the runtime's cgroups",
-			.is_weak = ids.is_rootless},
-		{.name = "disk", .how = "size and number of files of its scratch space in memory"},
-	};
+	const struct container_walls w = {.maker = "runtime",
+		.how = how,
+		.kernel = is_runsc ? "gVisor's, a program of an ordinary user: the host's sees "
+				     "few of a cell's system calls"
+				   : "the host's",
+		.kernel_better = is_runsc ? NULL : "--runtime runsc: a kernel of its own",
+		.ids = !ids.is_rootless ? NULL
+		       : ids.has_range
+			       ? "a user namespace; without files of yours a cell is one of "
+				 "your subordinate ids, else it is you"
+			       : "a user namespace of its own, in which there is one id: "
+				 "yours",
+		.ids_better = ids.is_rootless && !ids.has_range ? "a range in /etc/subuid" : NULL,
+		.files = "overlay of the image in a mount namespace of its own; no devices but the "
+			 "usual ones",
+		.limits = ids.is_rootless ? "processes by RLIMIT_NPROC; no memory, no cpus" : NULL,
+		.is_unlimited = ids.is_rootless,
+		.disk = "size and number of files of its scratch space in memory"};
 	(void)self;
-	return cell_walls_tell(walls, sizeof walls / sizeof *walls, fn, user);
+	return container_walls_tell(&w, fn, user);
 }

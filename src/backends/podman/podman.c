@@ -47,8 +47,6 @@ static const struct engine_kind podman = {
 	.locate = podman_locate,
 };
 
-ENGINE_SLOTS(podman)
-
 const struct cell_backend cell_backend_podman = {
 	.name = "podman",
 	.summary = "a fresh container by Podman, rootless too",
@@ -56,5 +54,6 @@ const struct cell_backend cell_backend_podman = {
 		"kernel "
 		"it shares with all containers. Rootless, the container's root is an ordinary "
 		"user.",
+	.kind = &podman,
 	ENGINE_TABLE,
 };

@@ -311,9 +311,21 @@ static int check_platform(json_t *root, struct cell_error *err)
 	return 0;
 }
 
-int oci_config_parse(const char *text, size_t len, struct oci_config *ret, struct cell_error *err)
+int oci_settings_read(json_t *config, struct oci_config *ret, struct cell_error *err)
 {
 	static const char *const keys[] = {"Env", "Entrypoint", "Cmd", "WorkingDir", "User"};
+	struct oci_config c = {0};
+	int r = get_settings(config, keys, &c, err);
+
+	if (r < 0)
+		oci_config_done(&c);
+	else
+		*ret = c;
+	return r;
+}
+
+int oci_config_parse(const char *text, size_t len, struct oci_config *ret, struct cell_error *err)
+{
 	struct oci_config c = {0};
 	json_t *root;
 
@@ -322,7 +334,7 @@ int oci_config_parse(const char *text, size_t len, struct oci_config *ret, struc
 		return r;
 	r = check_platform(root, err);
 	if (r == 0)
-		r = get_settings(json_object_get(root, "config"), keys, &c, err);
+		r = oci_settings_read(json_object_get(root, "config"), &c, err);
 	if (r == 0)
 		r = get_layers(json_object_get(json_object_get(root, "rootfs"), "diff_ids"), false,
 			&c, err);

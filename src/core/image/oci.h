@@ -5,6 +5,7 @@
  * about sizes and digests but their form.
  */
 #pragma once
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,6 +54,8 @@ struct oci_config {
 /* An image for another system or architecture is CELL_ENOTSUP. */
 int oci_config_parse(const char *text, size_t len, struct oci_config *ret, struct cell_error *err);
 void oci_config_done(struct oci_config *c);
+/* Its settings alone, as engines tell them with the same words. */
+int oci_settings_read(json_t *config, struct oci_config *ret, struct cell_error *err);
 
 /* The same as we keep it. */
 int image_record_write(const struct oci_config *c, char **ret, struct cell_error *err);
