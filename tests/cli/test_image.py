@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from jail_modes import jail  # noqa: F401
 from test_jail_image import saved_image
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
-from registries import Image, digest, docker_registry, push, scripted  # noqa: E402
+from registries import Image, Registry, digest, scripted  # noqa: E402
 
 
 def log_in(c, host, user="ann", password="secret"):
@@ -77,16 +76,13 @@ def test_what_is_no_name_is_refused_before_anything_is_asked(cell, name):
 
 @pytest.fixture
 def registry():
-    if not shutil.which("docker-registry") or not shutil.which("htpasswd"):
-        pytest.skip("needs docker-registry and htpasswd (apache2-utils)")
-    with docker_registry(Path(tempfile.mkdtemp(prefix="ct-reg-", dir="/tmp"))) as r:
+    with Registry() as r:
         yield r
 
 
 def test_an_image_is_pulled_from_a_registry_and_run(jail, registry):
-    host, headers = registry
-    image = Image()
-    push(host, "team/base", image, headers)
+    host, image = registry.host, Image()
+    registry.push(image)
     ref = f"{host}/team/base:1.0"
     jail.fails("image", "pull", ref, says=["does not give", "docker login"])
     wrong = log_in(jail, host, password="wrong")
@@ -105,8 +101,8 @@ def test_an_image_is_pulled_from_a_registry_and_run(jail, registry):
 
 
 def test_credentials_come_from_a_helper_program(jail, registry):
-    host, headers = registry
-    push(host, "team/base", Image(), headers)
+    host = registry.host
+    registry.push(Image())
     bin_dir, config = jail.dir / "bin", jail.dir / "docker"
     bin_dir.mkdir()
     config.mkdir()

@@ -10,7 +10,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from conftest import Cell, wait_for
 from engines import IMAGE, ContainerdEngine, Missing, image_archive, unmount_below
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
-from registries import Image, digest, docker_registry, push, scripted  # noqa: E402
+from registries import Image, Registry, digest, scripted  # noqa: E402
 
 
 def groups():
@@ -93,9 +92,7 @@ def test_layers_are_unpacked_once_and_kept_with_their_image(cell, engine):
 
 @pytest.fixture
 def registry():
-    if not shutil.which("docker-registry") or not shutil.which("htpasswd"):
-        pytest.skip("needs docker-registry and htpasswd (apache2-utils)")
-    with docker_registry(Path(tempfile.mkdtemp(prefix="ct-reg-", dir="/tmp"))) as r:
+    with Registry() as r:
         yield r
 
 
@@ -106,9 +103,8 @@ def log_in(cell, host):
 
 
 def test_an_image_is_pulled_with_the_credentials_of_docker(cell, engine, registry):
-    host, headers = registry
-    image = Image()
-    push(host, "team/base", image, headers)
+    host, image = registry.host, Image()
+    registry.push(image)
     err = cell.fails("--", "true", image=f"{host}/team/base:1.0")
     assert "credentials" in err and "docker login" in err
     log_in(cell, host)

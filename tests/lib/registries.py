@@ -14,10 +14,13 @@ import shutil
 import socket
 import subprocess
 import tarfile
+import tempfile
 import threading
 import time
 import urllib.request
 from pathlib import Path
+
+import pytest
 
 OCI = "application/vnd.oci.image.manifest.v1+json"
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
@@ -46,23 +49,33 @@ def digest(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-class Image:
-    """A manifest, an index that leads to it, and the blobs they name."""
+def file_layer(name, content):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
 
-    def __init__(self, tag=b"", config=None):
-        tar = layer() + tag * 512
-        packed = gzip.compress(tar, mtime=0)
+
+class Image:
+    """A manifest, an index that leads to it, and the blobs they name: a layer with busybox (or `base`), and `more` of `size` random bytes,
+    so that there is something to fetch."""
+
+    def __init__(self, tag=b"", config=None, base=None, more=0, size=1 << 20):
+        tars = [(base or layer()) + tag * 512] + [file_layer(f"random-{i}", os.urandom(size)) for i in range(more)]
+        packed = [gzip.compress(t, 1 if more else 9, mtime=0) for t in tars]
         whole = {"architecture": ARCH, "os": "linux", "config": config or {"Env": ["FROM_IMAGE=yes"]},
-                 "rootfs": {"type": "layers", "diff_ids": [digest(tar)]}}
+                 "rootfs": {"type": "layers", "diff_ids": [digest(t) for t in tars]}}
         self.config = json.dumps(whole).encode()
-        self.layer = packed
-        self.blobs = {digest(b): b for b in (self.config, packed)}
+        self.layer = packed[0]
+        self.blobs = {digest(b): b for b in (self.config, *packed)}
         self.manifest = json.dumps({
             "schemaVersion": 2, "mediaType": OCI,
             "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest(self.config),
                        "size": len(self.config)},
-            "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": digest(packed),
-                        "size": len(packed)}]}).encode()
+            "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": digest(b), "size": len(b)}
+                       for b in packed]}).encode()
         self.index = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [
             {"mediaType": OCI, "digest": "sha256:" + "0" * 64, "size": 2, "platform": {"os": "linux", "architecture": "s390x"}},
             {"mediaType": OCI, "digest": digest(self.manifest), "size": len(self.manifest),
@@ -143,46 +156,52 @@ def free_port():
         return s.getsockname()[1]
 
 
-def call(host, method, path, body=None, headers=None):
-    request = urllib.request.Request(f"http://{host}{path}", data=body, method=method, headers=headers or {})
-    with urllib.request.urlopen(request, timeout=20) as reply:
-        return reply.headers
+class Registry:
+    """Debian's docker-registry with a password, on loopback. A test without its programs is skipped."""
 
-
-def push(host, repo, image, headers):
-    for name, data in image.blobs.items():
-        where = call(host, "POST", f"/v2/{repo}/blobs/uploads/", b"", headers)["Location"]
-        path = where.partition(host)[2] if "://" in where else where
-        call(host, "PUT", f"{path}{'&' if '?' in path else '?'}digest={name}", data,
-             {**headers, "Content-Type": "application/octet-stream"})
-    call(host, "PUT", f"/v2/{repo}/manifests/1.0", image.manifest, {**headers, "Content-Type": OCI})
-
-
-@contextlib.contextmanager
-def docker_registry(directory, user="ann", password="secret"):
-    """Debian's docker-registry with a password file, on loopback. Yields its host:port and the header to push with."""
-    port = free_port()
-    hashed = subprocess.run(["htpasswd", "-Bbn", user, password], check=True, capture_output=True, text=True).stdout
-    (directory / "htpasswd").write_text(hashed.strip() + "\n")
-    (directory / "config.yml").write_text(f"""version: 0.1
-storage: {{filesystem: {{rootdirectory: {directory}/data}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-auth: {{htpasswd: {{realm: test, path: {directory}/htpasswd}}}}
+    def __init__(self, port=None, user="ann", password="secret"):
+        for program in ("docker-registry", "htpasswd"):
+            if not shutil.which(program):
+                pytest.skip(f"{program} is not installed: tools/setup engines")
+        self.dir = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
+        self.host, self.user, self.password = f"127.0.0.1:{port or free_port()}", user, password
+        self.login = base64.b64encode(f"{user}:{password}".encode()).decode()
+        hashed = subprocess.run(["htpasswd", "-Bbn", user, password], check=True, capture_output=True, text=True).stdout
+        (self.dir / "htpasswd").write_text(hashed.strip() + "\n")
+        (self.dir / "config.yml").write_text(f"""version: 0.1
+storage: {{filesystem: {{rootdirectory: {self.dir}/data}}}}
+http: {{addr: "{self.host}"}}
+auth: {{htpasswd: {{realm: test, path: {self.dir}/htpasswd}}}}
 log: {{level: error}}
 """)
-    with open(directory / "log", "wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", directory / "config.yml"], stdout=log, stderr=log)
-    try:
+
+    def __enter__(self):
+        with open(self.dir / "log", "wb") as log:
+            self.process = subprocess.Popen(["docker-registry", "serve", self.dir / "config.yml"], stdout=log, stderr=log)
         end = time.monotonic() + 30
         while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            assert server.poll() is None and time.monotonic() < end, (directory / "log").read_text()
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(self.host.partition(":")[2])), 1):
+                return self
+            assert self.process.poll() is None and time.monotonic() < end, (self.dir / "log").read_text()
             time.sleep(0.05)
-        pair = base64.b64encode(f"{user}:{password}".encode()).decode()
-        yield f"127.0.0.1:{port}", {"Authorization": f"Basic {pair}"}
-    finally:
-        server.kill()
-        server.wait()
-        shutil.rmtree(directory, ignore_errors=True)
-        assert not os.path.exists(directory)
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        assert not self.dir.exists()
+
+    def call(self, method, path, body, kind="application/octet-stream"):
+        request = urllib.request.Request(f"http://{self.host}{path}", data=body, method=method,
+            headers={"Authorization": f"Basic {self.login}", "Content-Type": kind})
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return reply.headers
+
+    def push(self, image, repo="team/base", tag="1.0"):
+        """Its name there."""
+        for name, data in image.blobs.items():
+            where = self.call("POST", f"/v2/{repo}/blobs/uploads/", b"")["Location"]
+            path = where.partition(self.host)[2] if "://" in where else where
+            self.call("PUT", f"{path}{'&' if '?' in path else '?'}digest={name}", data)
+        self.call("PUT", f"/v2/{repo}/manifests/{tag}", image.manifest, OCI)
+        return f"{self.host}/{repo}:{tag}"
