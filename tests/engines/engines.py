@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
+import urllib.parse
 from io import BytesIO
 from pathlib import Path
 
@@ -157,6 +158,15 @@ class Engine:
     def load_image(self):
         status, text = self.ask("POST", "/v1.41/images/create?fromSrc=-&repo=cell-test&tag=latest", root_archive(),
             "application/x-tar")
+        assert status == 200, text
+
+    def make_image(self, name, **config):
+        """The image of the tests with settings, under NAME:latest."""
+        words = {"Entrypoint": "ENTRYPOINT", "Cmd": "CMD", "User": "USER", "WorkingDir": "WORKDIR", "Env": "ENV"}
+        changes = [f"{words[key]} {' '.join(value) if key == 'Env' else value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in config.items()]
+        query = urllib.parse.urlencode([("fromSrc", "-"), ("repo", name), ("tag", "latest"), *(("changes", c) for c in changes)])
+        status, text = self.ask("POST", f"/v1.41/images/create?{query}", root_archive(), "application/x-tar")
         assert status == 200, text
 
     def containers(self):
@@ -397,6 +407,10 @@ class ContainerdEngine(Engine):
         path.write_bytes(archive or image_archive(name))
         self.ctr("images", "import", path)
         path.unlink()
+
+    def make_image(self, name, **config):
+        full = f"docker.io/library/{name}:latest"
+        self.load_image(full, image_archive(full, **config))
 
     def containers(self):
         """All there may be of one: container, task, snapshot of its own, lease."""

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingMixIn, UnixStreamServer
+from socketserver import BaseRequestHandler, ThreadingMixIn, UnixStreamServer
 
 import pytest
 from conftest import Cell, wait_for
@@ -75,9 +75,61 @@ def fake(alone):
         engine.close()
 
 
+BACKENDS = {"docker": ("DOCKER_HOST", "Docker"), "podman": ("CONTAINER_HOST", "Podman")}
+
+
+def error_of(cell, backend, path):
+    """Of `cell run` with an engine said to be there, which `cell backends` gives as its reason too."""
+    cell.env[BACKENDS[backend][0]] = f"unix://{path}"
+    r = cell("run", "--backend", backend, "--image", "cell-test", "--json", "--", "true")
+    assert r.code != 0, (r.out, r.err)
+    error = json.loads(r.out)["error"]
+    told = next(b for b in json.loads(cell.ok("backends", "--json"))["backends"] if b["name"] == backend)
+    assert not told["usable"] and told["reason"] in error["message"] and told["fix"] == error["hint"], (told, error)
+    return error
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_socket_that_is_not_there_or_nobody_s_is_told(alone, backend):
+    left = alone.dir / "left.sock"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(str(left))
+    for path in (alone.dir / "none.sock", left):
+        error = error_of(alone, backend, path)
+        assert f"no {BACKENDS[backend][1]} engine answers at 'unix:{path}'" in error["message"], error
+        assert "start" in error["hint"] and BACKENDS[backend][0] in error["hint"], error
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_socket_that_may_not_be_opened_is_told(backend):
+    cell = Cell(backend, {}, uid=65534)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(f"{cell.dir}/root.sock")
+        s.listen(8)
+        os.chmod(f"{cell.dir}/root.sock", 0o600)
+        error = error_of(cell, backend, f"{cell.dir}/root.sock")
+    assert "denied" in error["message"].lower() and f"group that owns the socket (usually '{backend}')" in error["hint"], error
+    assert not cell.remove()
+
+
+class Elsewhere(BaseRequestHandler):
+    """Speaks first, and no HTTP."""
+
+    def handle(self):
+        self.request.sendall(b"220 mail.example ESMTP\r\n")
+        self.request.recv(4096)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_speaks_something_else_is_told(alone, backend):
+    with UnixStreamServer(f"{alone.dir}/mail.sock", Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        error = error_of(alone, backend, f"{alone.dir}/mail.sock")
+        server.shutdown()
+    assert error["hint"] and f"{alone.dir}/mail.sock" in error["message"], error
+
+
 def test_no_engine_is_told_with_what_to_do(alone):
-    err = alone.fails("--", "true", env={"DOCKER_HOST": f"unix://{alone.dir}/none.sock"})
-    assert "no Docker engine answers" in err and "start it" in err
     err = alone.fails("--", "true", env={"DOCKER_HOST": "ssh://somewhere"})
     assert "ssh" in err and "forward" in err
 
@@ -88,9 +140,12 @@ def test_an_engine_that_is_too_old_is_told(alone, fake):
     assert "1.38" in err and "update" in err
 
 
-def test_what_is_no_engine_is_told(alone, fake):
-    fake({"/_ping": (200, {}, "hello")})
-    assert "no container engine" in alone.fails("--", "true")
+@pytest.mark.parametrize("answers", [{"/_ping": (200, {}, "hello")}, {}, {"/_ping": (200, {"Api-Version": "two"}, "OK")},
+    {"/_ping": (200, PING, "OK"), "/info": (200, {}, "<html>")}, {"/_ping": (200, PING, "OK")}])
+def test_what_is_no_engine_is_told(alone, fake, answers):
+    engine = fake(answers)
+    error = error_of(alone, "docker", engine.path)
+    assert ("no container engine" in error["message"] or "no JSON" in error["message"]) and error["hint"], error
 
 
 def test_the_version_is_the_newest_both_speak(alone, fake):

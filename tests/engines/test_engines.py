@@ -50,6 +50,17 @@ def test_the_socket_of_an_engine_voids_the_walls_and_is_said_so(cell, engine):
     assert "no walls" not in quiet.err
 
 
+def test_what_an_image_says_is_taken_over_or_told(cell, engine):
+    engine.make_image("says", Entrypoint=["/bin/entry", "-x"], Cmd=["serve"], User="nobody", WorkingDir="/usr", Env=["FROM_IMAGE=yes"])
+    cell.ok("create", "one", "--backend", cell.backend, "--image", "says")
+    assert cell.ok("exec", "one", "--", "sh", "-c", "echo $FROM_IMAGE; pwd; id -u") == "yes\n/usr\n65532\n"
+    told = json.loads(cell.ok("inspect", "one", "--json"))
+    assert (told["image_entrypoint"], told["image_cmd"], told["image_user"]) == ("/bin/entry -x", "serve", "nobody"), told
+    assert re.fullmatch("sha256:[0-9a-f]{64}", told["image"]), told
+    cell.ok("rm", "one")
+    engine.remove_image("docker.io/library/says:latest" if engine.backend == "containerd" else "says:latest")
+
+
 def test_a_device_and_the_whole_host_are_refused(cell):
     assert "device" in cell.fails("-v", "/dev/null:/mnt", "--", "true")
     assert "whole root" in cell.fails("-v", "/:/mnt", "--", "true")

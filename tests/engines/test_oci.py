@@ -5,6 +5,7 @@ the middle, and what is said when it cannot be done."""
 import json
 import os
 import signal
+import socket
 import subprocess
 import tarfile
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import CELL, Cell, wait_for
-from engines import Missing, need, root_archive
+from engines import Missing, image_archive, need, root_archive
 
 NOBODY = 65534
 RUNTIMES = ("runc", "crun", "runsc")
@@ -109,6 +110,31 @@ def test_a_root_tree_and_an_archive_of_one_are_images(cell):
     archive.write_bytes(root_archive())
     r = cell.run("--root", archive, "--", "sh", "-c", "touch /tmp/x && id -u", image=None)
     assert (r.code, r.out) == (0, "65532\n"), r.err
+
+
+def test_what_an_image_says_is_taken_over_or_told(plain):
+    archive = plain.dir / "says.tar"
+    archive.write_bytes(image_archive("says", Entrypoint=["/bin/entry", "-x"], Cmd=["serve"], User="nobody", WorkingDir="/usr",
+        Env=["FROM_IMAGE=yes"]))
+    plain.ok("create", "one", "--backend", "oci", "--image", archive)
+    assert plain.ok("exec", "one", "--", "sh", "-c", "echo $FROM_IMAGE; pwd; id -u") == "yes\n/usr\n65532\n"
+    told = json.loads(plain.ok("inspect", "one", "--json"))
+    assert (told["image_entrypoint"], told["image_cmd"], told["image_user"]) == ("/bin/entry -x", "serve", "nobody"), told
+    plain.ok("rm", "one")
+
+
+def test_the_socket_of_an_engine_voids_the_walls_and_is_said_so(plain):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(f"{plain.dir}/docker.sock")
+        r = plain.in_root("-v", f"{plain.dir}/docker.sock:/var/run/docker.sock", "--", "ls", "/var/run/docker.sock")
+    assert r.out == "/var/run/docker.sock\n", r.err
+    assert "no walls" in r.err and "root" in r.err
+    assert "no walls" not in plain.in_root("--", "true").err
+
+
+def test_a_device_and_the_whole_host_are_refused(plain):
+    assert "device" in plain.fails("--root", plain.root, "-v", "/dev/null:/mnt", "--", "true", image=None)
+    assert "whole root" in plain.fails("--root", plain.root, "-v", "/:/mnt", "--", "true", image=None)
 
 
 def test_the_kernel_is_the_hosts_but_gvisors(cell):
