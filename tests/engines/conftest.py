@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines for the tests, one of each kind for the whole run, and the command line with an environment of its own."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -86,22 +87,38 @@ def wait_for(condition, what, seconds=60):
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="session", params=list(KINDS))
-def engine(request):
-    """An engine of each kind, with the image of the tests."""
+@contextlib.contextmanager
+def skipped_without():
+    """What is needed and missing is the reason of a skip."""
     try:
-        made = KINDS[request.param]()
+        yield
     except Missing as why:
         pytest.skip(str(why))
+
+
+@contextlib.contextmanager
+def started(make, *options, before=None):
+    """An engine of this kind with the image of the tests. before: called with it when it does not run yet."""
+    with skipped_without():
+        made = make(*options)
+    if before:
+        before(made)
     with made:
         made.load_image()
+        yield made
+
+
+@pytest.fixture(scope="session", params=list(KINDS))
+def engine(request):
+    """An engine of each kind."""
+    with started(KINDS[request.param]) as made:
         yield made
 
 
 @pytest.fixture
 def cell(engine):
     """The command line beside an engine; no container and no cell may be left."""
-    c = Cell(engine.backend, engine.env)
+    c = Cell(engine.backend, engine.env, engine.uid)
     yield c
     cells = c.remove()
     try:

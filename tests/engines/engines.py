@@ -109,6 +109,7 @@ class Engine:
     """One engine: start() it, ask() it, stop() it; kill() it with its containers left as they are."""
 
     backend = ""
+    uid = None  # whose the command has to be, when not root's
     patience_s = 60
 
     def __init__(self):

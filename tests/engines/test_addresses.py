@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import BaseRequestHandler, ThreadingMixIn, UnixStreamServer
 
 import pytest
-from conftest import Cell, wait_for
-from engines import Docker, Missing
+from conftest import Cell, started, wait_for
+from engines import Docker
 
 
 class FakeEngine:
@@ -209,13 +209,8 @@ def free_port():
 
 def test_an_engine_over_tls_by_environment_and_by_context(tmp_path):
     certs, other, port = make_certificates(tmp_path / "certs"), make_certificates(tmp_path / "other"), free_port()
-    try:
-        engine = Docker("--host", f"tcp://127.0.0.1:{port}", "--tlsverify", "--tlscacert", certs / "ca.pem", "--tlscert",
-            certs / "server.crt", "--tlskey", certs / "server.key")
-    except Missing as why:
-        pytest.skip(str(why))
-    with engine:
-        engine.load_image()
+    with started(Docker, "--host", f"tcp://127.0.0.1:{port}", "--tlsverify", "--tlscacert", certs / "ca.pem", "--tlscert",
+            certs / "server.crt", "--tlskey", certs / "server.key") as engine:
         cell = Cell("docker", {"DOCKER_HOST": f"tcp://127.0.0.1:{port}", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(certs)})
         r = cell.run("--", "echo", "over TLS")
         assert (r.code, r.out) == (0, "over TLS\n"), r.err
@@ -248,14 +243,9 @@ def test_a_runtime_with_a_kernel_of_its_own(tmp_path):
     config = tmp_path / "daemon.json"
     config.write_text(json.dumps({"runtimes": {"runsc": {"path": "/usr/bin/runsc",
         "runtimeArgs": ["--network=none", "--ignore-cgroups"]}}}))
-    try:
-        engine = Docker("--config-file", config)
-    except Missing as why:
-        pytest.skip(str(why))
     if not os.access("/usr/bin/runsc", os.X_OK):
         pytest.skip("runsc is not installed: tools/setup engines")
-    with engine:
-        engine.load_image()
+    with started(Docker, "--config-file", config) as engine:
         cell = Cell("docker", engine.env)
         os.chown(cell.workspace, 65532, 65532)
         r = cell.run("--runtime", "runsc", "-w", cell.workspace, "--", "sh", "-c", "cat /proc/version; echo hi > made")

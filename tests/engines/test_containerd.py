@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Cell, wait_for
-from engines import IMAGE, ContainerdEngine, Missing, image_archive, unmount_below
+from conftest import Cell, skipped_without, started, wait_for
+from engines import IMAGE, ContainerdEngine, image_archive, unmount_below
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from registries import Image, Registry, digest, scripted  # noqa: E402
@@ -27,12 +27,7 @@ def groups():
 
 @pytest.fixture(scope="module")
 def engine():
-    try:
-        made = ContainerdEngine()
-    except Missing as why:
-        pytest.skip(str(why))
-    with made:
-        made.load_image()
+    with started(ContainerdEngine) as made:
         made.groups = groups()  # of others
         yield made
 
@@ -222,10 +217,8 @@ def test_who_may_not_use_its_socket_is_told(cell, engine):
 
 def test_a_full_disk_is_told_and_leaves_nothing():
     """A containerd whose data are on a file system of 8 MiB: an image of more is not to be had."""
-    try:
+    with skipped_without():
         engine = ContainerdEngine()
-    except Missing as why:
-        pytest.skip(str(why))
     data = engine.containerd.dir / "data"
     data.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", data], check=True)

@@ -6,21 +6,19 @@ import os
 import subprocess
 
 import pytest
-from conftest import Cell, wait_for
-from engines import KINDS, Missing
+from conftest import Cell, started, wait_for
+from engines import KINDS
 
 
 @pytest.fixture(params=["docker", "podman"])
 def own(request):
     """An engine to be ill-treated, on a disk of 48 MiB."""
-    try:
-        made = KINDS[request.param]()
-    except Missing as why:
-        pytest.skip(str(why))
-    (made.dir / "data").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "none", made.dir / "data"], check=True)
-    with made:
-        made.load_image()
+
+    def give_disk(made):
+        (made.dir / "data").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "none", made.dir / "data"], check=True)
+
+    with started(KINDS[request.param], before=give_disk) as made:
         yield made
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import base_image
 import pytest
-from conftest import CELL
-from engines import Missing, Oci
+from conftest import CELL, skipped_without
+from engines import Oci
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from moving_up import STEPS, results  # noqa: E402
@@ -29,10 +29,8 @@ def check(backend, env, local):
 
 @pytest.mark.slow(900)
 def test_an_engine_gives_the_same(engine, local):
-    try:
+    with skipped_without():
         env = engine.env | base_image.give(engine)
-    except Missing as why:
-        pytest.skip(str(why))
     check(engine.backend, env, local)
     assert engine.containers() == []
 
@@ -40,8 +38,6 @@ def test_an_engine_gives_the_same(engine, local):
 @pytest.mark.slow(900)
 @pytest.mark.parametrize("backend", ["oci", "jail"])
 def test_what_takes_images_of_cells_store_gives_the_same(backend, local):
-    try:
+    with skipped_without():
         env = base_image.give(Oci())
-    except Missing as why:
-        pytest.skip(str(why))
     check(backend, env, local)

@@ -9,8 +9,8 @@ import subprocess
 import threading
 
 import pytest
-from conftest import Cell, wait_for
-from engines import KINDS, Docker, Missing
+from conftest import Cell, started, wait_for
+from engines import KINDS, Docker
 
 CLONE_NEWNET = 0x40000000
 by_each = pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True, scope="module")
@@ -32,12 +32,7 @@ def apart():
 @pytest.fixture(scope="module")
 def engine(request, apart):
     """Engines in it, instead of those of the whole run."""
-    try:
-        made = KINDS[request.param]()
-    except Missing as why:
-        pytest.skip(str(why))
-    with made:
-        made.load_image()
+    with started(KINDS[request.param]) as made:
         yield made
 
 
@@ -109,16 +104,11 @@ def test_an_engine_without_a_default_network_says_so(cell):
 
 def test_the_default_network(tmp_path):
     bridge, address = f"cb{os.urandom(3).hex()}", "10.213.9.1"
-    try:
-        engine = Docker("--bridge", bridge)
-    except Missing as why:
-        pytest.skip(str(why))
     subprocess.run(["ip", "link", "add", bridge, "type", "bridge"], check=True)
     try:
         subprocess.run(["ip", "addr", "add", f"{address}/24", "dev", bridge], check=True)
         subprocess.run(["ip", "link", "set", bridge, "up"], check=True)
-        with engine:
-            engine.load_image()
+        with started(Docker, "--bridge", bridge) as engine:
             cell, greeter = Cell("docker", engine.env), Greeter(address)
             r = cell.run("--network", "open", *talk(address, greeter.port))
             assert r.out.split() == ["eth0", "lo", "hello"], (r.out, r.err)

@@ -13,8 +13,8 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from conftest import CELL, Cell, wait_for
-from engines import Missing, image_archive, need, root_archive
+from conftest import CELL, Cell, skipped_without, wait_for
+from engines import image_archive, need, root_archive
 
 NOBODY = 65534
 RUNTIMES = ("runc", "crun", "runsc")
@@ -80,10 +80,8 @@ class OciCell(Cell):
 @pytest.fixture(params=[f"{runtime}{who}" for runtime in RUNTIMES for who in ("", " as user")])
 def cell(request):
     runtime = request.param.split()[0]
-    try:
+    with skipped_without():
         need(runtime, "busybox")
-    except Missing as why:
-        pytest.skip(str(why))
     c = OciCell(runtime, request.param.endswith("user"))
     before = set(groups())
     yield c
@@ -294,10 +292,8 @@ def test_a_guest_that_was_killed_is_gone_and_removed(cell):
 
 def test_subordinate_ids_are_used_where_there_are_some():
     """newuidmap reads /etc/subuid: here one of a mount namespace of our own."""
-    try:
+    with skipped_without():
         need("runc", "busybox", "newuidmap", "newgidmap", "unshare", "setpriv")
-    except Missing as why:
-        pytest.skip(str(why))
     c = OciCell("runc", True)
     for name in ("subuid", "subgid"):
         (c.dir / name).write_text("nobody:300000:65536\n")

@@ -5,27 +5,14 @@ import json
 import os
 
 import pytest
-from conftest import Cell, wait_for
-from engines import Missing, RootlessPodman
+from conftest import started
+from engines import RootlessPodman
 
 
 @pytest.fixture(scope="module")
 def engine():
-    try:
-        made = RootlessPodman()
-    except Missing as why:
-        pytest.skip(str(why))
-    with made:
-        made.load_image()
+    with started(RootlessPodman) as made:
         yield made
-
-
-@pytest.fixture
-def cell(engine):
-    c = Cell("podman", engine.env, engine.uid)
-    yield c
-    assert not c.remove()
-    wait_for(lambda: not engine.containers(), "no container is left")
 
 
 def test_it_is_an_ordinary_user_s(cell, engine):
