@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_container.c: what a cell in a container is, whoever makes the container. */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "backends/bundle/bundle.h"
 #include "base/tar.h"
 #include "core/container.h"
 #include "core/guest_pack.h"
@@ -168,6 +170,80 @@ TEST(a_cell_is_who_its_workspace_belongs_to)
 	spec.workspace = "/not/there";
 	ASSERT(container_owner(&spec, &uid, &gid, &err) < 0);
 	ASSERT(strstr(err.msg, "/not/there"));
+}
+
+/* ---- without memory ---- */
+
+static unsigned allocations, last_allocation;
+
+static void *allocate(size_t size)
+{
+	return last_allocation && ++allocations >= last_allocation ? NULL : malloc(size);
+}
+
+/* Every allocation fails in turn, with all that come after it. */
+TEST(a_bundle_is_described_whole_or_not_at_all)
+{
+	struct cell_mount mount = {.source = "/usr", .target = "/there", .is_read_only = true};
+	struct cell_spec spec = {.mounts = &mount,
+		.n_mounts = 1,
+		.limits = {.memory_bytes = 64u << 20, .cpu_millis = 500, .pids = 9}};
+	const struct bundle b = {.spec = &spec,
+		.root = "root",
+		.door = "/door",
+		.is_alone = true,
+		.has_cgroups = true,
+		.has_pids = true,
+		.group = "/g"};
+	json_t *want = NULL, *have = NULL;
+
+	json_set_alloc_funcs(allocate, free);
+	ASSERT_OK(bundle_config(&b, &want, NULL));
+	for (unsigned n = 1; !have; n++) {
+		allocations = 0;
+		last_allocation = n;
+		int r = bundle_config(&b, &have, NULL);
+		last_allocation = 0;
+		ASSERT(r == 0 || r == -ENOMEM);
+		ASSERT_EQ(r == 0, have != NULL);
+		ASSERT(n < 10000);
+	}
+	ASSERT(json_equal(want, have));
+	json_decref(want);
+	json_decref(have);
+}
+
+/* One alone fails: whatever was made of the others must not pass for the whole. */
+static void *allocate_but_one(size_t size)
+{
+	return ++allocations == last_allocation ? NULL : malloc(size);
+}
+
+TEST(a_part_that_is_missing_is_missed)
+{
+	struct cell_spec spec = {
+		.limits = {.memory_bytes = 64u << 20, .cpu_millis = 500, .pids = 9}};
+	const struct bundle b = {.spec = &spec,
+		.root = "root",
+		.door = "/door",
+		.has_cgroups = true,
+		.has_pids = true,
+		.group = "/g"};
+	json_t *want = NULL;
+	unsigned n = 0;
+
+	ASSERT_OK(bundle_config(&b, &want, NULL));
+	json_set_alloc_funcs(allocate_but_one, free);
+	do {
+		json_t *have = NULL;
+		allocations = 0;
+		last_allocation = ++n;
+		int r = bundle_config(&b, &have, NULL);
+		ASSERT(r == -ENOMEM || (r == 0 && json_equal(want, have)));
+		json_decref(have);
+	} while (allocations >= n); /* until there are not so many */
+	ASSERT(n > 100);
+	json_decref(want);
 }
 
 /* ---- the archive for places that see no files of ours ---- */

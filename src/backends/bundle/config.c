@@ -16,21 +16,31 @@ static int no_memory(struct cell_error *err)
 	return cell_fail_errno(err, ENOMEM, "describe the container");
 }
 
+/* r: whether all of it could be added. A wall that is left out for want of memory would be worse than an error. */
+static json_t *whole(json_t *j, int r)
+{
+	if (r == 0)
+		return j;
+	json_decref(j);
+	return NULL;
+}
+
 /* --- files --- */
 
 static int add_mount(json_t *mounts, const char *target, const char *type, const char *source,
 	const char *options)
 {
 	json_t *list = json_array();
+	int r = 0;
 
 	for (const char *p = options; *p; p += *p == ',') {
 		size_t n = strcspn(p, ",");
-		json_array_append_new(list, json_stringn(p, n));
+		r |= json_array_append_new(list, json_stringn(p, n));
 		p += n;
 	}
 	return json_array_append_new(mounts,
 		json_pack("{s:s,s:s,s:s,s:o}", "destination", target, "type", type, "source",
-			source, "options", list));
+			source, "options", whole(list, r)));
 }
 
 /* Programs look there for their limits. Without any there is nothing to see, and a dozen mounts are spared. */
@@ -105,25 +115,27 @@ static int add_mounts(const struct bundle *b, json_t *mounts, struct cell_error 
 static json_t *resources(const struct bundle *b)
 {
 	const struct cell_limits *l = &b->spec->limits;
-	json_t *r = json_pack("{s:[{s:b,s:s}]}", "devices", "allow", 0, "access", "rwm");
+	json_t *j = json_pack("{s:[{s:b,s:s}]}", "devices", "allow", 0, "access", "rwm");
 	bool is_burstable = b->spec->resources == CELL_RESOURCES_BURSTABLE;
+	int r = 0;
 
 	if (!b->has_cgroups)
-		return r;
+		return j;
 	if (l->memory_bytes) /* swap counts as memory: none beyond it */
-		json_object_set_new(r, "memory",
+		r |= json_object_set_new(j, "memory",
 			json_pack("{s:I,s:I}", "limit", (json_int_t)l->memory_bytes, "swap",
 				(json_int_t)l->memory_bytes));
 	if (l->cpu_millis && is_burstable)
-		json_object_set_new(r, "cpu",
+		r |= json_object_set_new(j, "cpu",
 			json_pack("{s:I}", "shares", (json_int_t)container_cpu_shares(l)));
 	else if (l->cpu_millis)
-		json_object_set_new(r, "cpu",
+		r |= json_object_set_new(j, "cpu",
 			json_pack("{s:I,s:I}", "quota", (json_int_t)l->cpu_millis * 100, "period",
 				(json_int_t)100000));
 	if (l->pids && b->has_pids)
-		json_object_set_new(r, "pids", json_pack("{s:I}", "limit", (json_int_t)l->pids));
-	return r;
+		r |= json_object_set_new(j, "pids",
+			json_pack("{s:I}", "limit", (json_int_t)l->pids));
+	return whole(j, r);
 }
 
 /* --- the guest --- */
@@ -148,10 +160,11 @@ static json_t *capabilities(const struct bundle *b)
 {
 	static const char *const sets[] = {"bounding", "effective", "permitted"};
 	json_t *j = json_object();
+	int r = 0;
 
 	for (size_t i = 0; b->is_alone && i < sizeof sets / sizeof *sets; i++)
-		json_object_set_new(j, sets[i], json_pack("[s]", "CAP_SETFCAP"));
-	return j;
+		r |= json_object_set_new(j, sets[i], json_pack("[s]", "CAP_SETFCAP"));
+	return whole(j, r);
 }
 
 static json_t *process(const struct bundle *b)
@@ -178,9 +191,9 @@ static json_t *kernel_part(const struct bundle *b)
 			"/proc/scsi", "/proc/kallsyms", "/sys/firmware", "readonlyPaths",
 			"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger");
 
-	if (j && b->has_cgroups && b->group)
-		json_object_set_new(j, "cgroupsPath", json_string(b->group));
-	return j;
+	return b->has_cgroups && b->group
+		       ? whole(j, json_object_set_new(j, "cgroupsPath", json_string(b->group)))
+		       : j;
 }
 
 int bundle_config(const struct bundle *b, json_t **ret, struct cell_error *err)
