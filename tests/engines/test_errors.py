@@ -68,6 +68,18 @@ def fill(path):
             pass
 
 
+def test_holes_that_would_fill_the_engine_s_disk_are_not_begun(own):
+    """Saved, they would be zeros: the engine would write until its disk is full, which others need."""
+    cell = Cell(own.backend, own.env)
+    cell.ok("create", "named", "--backend", own.backend, "--image", "cell-test", "-u", "0:0")
+    cell.ok("exec", "named", "--", "dd", "if=/dev/null", "of=/etc/sparse", "bs=1M", "seek=400", "count=0")
+    error = error_of(cell, "snapshot", "save", "named", "x", "--json")
+    assert error["code"] == "no_space" and "400 MiB" in error["message"], error
+    assert json.loads(cell.ok("snapshot", "ls", "--json"))["snapshots"] == []
+    cell.ok("rm", "named")
+    assert not cell.remove()
+
+
 def test_a_full_disk_is_told_and_nothing_is_left(own):
     cell = Cell(own.backend, own.env)
     run = ("run", "--backend", own.backend, "--image", "cell-test", "--json", "--", "echo", "hi")

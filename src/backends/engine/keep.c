@@ -136,8 +136,11 @@ static int changes(struct engine *e, const struct cell *c, struct buf *ret, stru
 static int check_size(struct engine *e, const char *container, struct cell_error *err)
 {
 	json_t *j = NULL;
-	int r = engine_get(e, &j, err, "/containers/%s/json?size=true", container);
+	int r = engine_look(e, err);
 
+	if (r < 0)
+		return r;
+	r = engine_get(e, &j, err, "/containers/%s/json?size=true", container);
 	if (r < 0)
 		return r == -ENOENT ? cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone",
 					      container)
