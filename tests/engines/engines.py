@@ -27,6 +27,10 @@ class Missing(Exception):
     """What an engine needs and this machine has not got."""
 
 
+class NotStarted(RuntimeError):
+    """The engine is there, but does not run on this machine."""
+
+
 def need(*programs):
     for name in programs:
         if not shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
@@ -139,7 +143,7 @@ class Engine:
             if self.process.poll() is not None or time.monotonic() > end:
                 log = (self.dir / "log").read_text(errors="replace")[-2000:]
                 self.stop()
-                raise RuntimeError(f"{self.backend} did not start:\n{log}")
+                raise NotStarted(f"{self.backend} did not start:\n{log}")
             time.sleep(0.05)
         return self
 

@@ -45,7 +45,8 @@ static int list(struct ctd *d, const char *method, const char *snapshotter,
 	auto_buf struct buf request = BUF_INIT(1024);
 	char filter[200];
 
-	(void)snprintf(filter, sizeof filter, "labels.\"" CONTAINER_LABEL_STATE "\"==%s", s->state_id);
+	(void)snprintf(filter, sizeof filter, "labels.\"" CONTAINER_LABEL_STATE "\"==%s",
+		s->state_id);
 	if (pb_add_str(&request, 1, snapshotter) < 0 ||
 		pb_add_str(&request, snapshotter ? 2 : 1, filter) < 0)
 		return -ENOMEM;
