@@ -4,13 +4,25 @@
 import contextlib
 import os
 import shutil
+import socket
 import tempfile
 
 import pytest
 
 from conftest import CELL, Cell, descendants, what_is_left
 
-USER = 61234  # an id nobody has; its slots are in /tmp/cell-61234
+
+def own_id():
+    """An id nobody has, and no other test that runs now: the directory of its slots, /tmp/cell-ID, is removed after each test."""
+    for number in range(61234, 61299):
+        with contextlib.suppress(OSError):
+            HELD.bind(f"\0cell-test-user-{number}")
+            return number
+    raise RuntimeError("too many tests at once")
+
+
+HELD = socket.socket(socket.AF_UNIX)  # its name is free again when we end
+USER = own_id()
 
 
 class Jail(Cell):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jail_modes import jail  # noqa: F401
+from jail_modes import USER, jail  # noqa: F401
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
 from wheels import Index, make_tgz, make_wheel, wheel_name  # noqa: E402
@@ -185,7 +185,7 @@ def test_a_full_disk_is_said_and_the_old_environment_stays(jail, wheels):  # noq
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0755", "none", disk], check=True)
     try:
         if not jail.is_root:
-            os.chown(disk, 61234, 61234)
+            os.chown(disk, USER, USER)
         state = disk / "s"
         env = {"CELL_STATE_DIR": str(state)}
         r = jail("create", "--find-links", wheels, "web", env=env)

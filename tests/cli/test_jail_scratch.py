@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import command_line, descendants, processes, wait_until
-from jail_modes import jail, root_jail, user_jail  # noqa: F401
+from jail_modes import USER, jail, root_jail, user_jail  # noqa: F401
 
 FILL = "dd if=/dev/zero of=/tmp/big bs=64k count=400 2>&1; ls -s --block-size=1 /tmp/big | cut -d' ' -f1"
 MAKE_FILES = """
@@ -93,7 +93,7 @@ def test_an_image_is_changed_on_disk(jail):
     (tree / "etc" / "motd").write_text("from below\n")
     if not jail.is_root:
         for path in [tree, *tree.rglob("*")]:
-            os.chown(path, 61234, 61234)
+            os.chown(path, USER, USER)
     line = ("busybox rm /etc/motd && echo up > /etc/new && busybox cat /etc/new && busybox ls /etc && "
             "busybox stat -f -c %T /workspace")
     r = jail("run", "--root", tree, "--scratch", "disk", "--", "/bin/busybox", "sh", "-c", line)
