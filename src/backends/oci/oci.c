@@ -234,6 +234,7 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	auto_runtime struct oci_runtime runtime = {0};
 	__attribute__((cleanup(oci_plan_done))) struct oci_plan p = OCI_PLAN_INIT;
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
+	auto_stir struct oci_stir stir = {0};
 	char id[CONTAINER_NAME_SIZE];
 	int r = oci_runtime_find(spec->runtime, &runtime, err);
 
@@ -243,6 +244,8 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	p.runtime = &runtime;
 	oci_ids_find(&p.ids);
 	p.has_cgroups = !p.ids.is_rootless;
+	if (r == 0 && p.has_cgroups)
+		oci_stir(&stir);
 	if (r == 0)
 		r = container_name(c, id, err);
 	if (r == 0)

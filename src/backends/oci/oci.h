@@ -7,11 +7,13 @@
  *	ids.c      without root: a user namespace, its ids, and what may not be had there
  *	runtime.c  finding the runtime's program and running it
  *	remains.c  what is left when somebody died in the middle: processes, cgroups
+ *	stir.c     not to wait for cgroups
  *	freeze.c   letting it stand still
  *	walls.c    what keeps what apart, in words
  */
 #pragma once
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -128,6 +130,17 @@ bool oci_each_group(const char *ending, oci_group_fn fn);
 bool oci_remains_ungroup(const char *id);
 /* Those of containers whose record was lost, when they are old and empty. */
 void oci_remains_sweep(void);
+
+/* ---- stir.c ---- */
+
+struct oci_stir {
+	pthread_t thread;
+	bool runs;
+};
+/* Have the kernel make ready for processes that change their cgroup, while the caller goes on. */
+void oci_stir(struct oci_stir *s);
+void oci_stir_done(struct oci_stir *s);
+#define auto_stir __attribute__((cleanup(oci_stir_done)))
 
 /* ---- freeze.c ---- */
 
