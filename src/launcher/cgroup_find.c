@@ -10,11 +10,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/cgroup2.h"
 #include "base/cleanup.h"
 #include "launcher/cgroup.h"
 
-#define GROUP	   "cell"
-#define SUPERVISOR "cell-supervisor"
+#define GROUP "cell"
 
 const char *const cgroup_names[CG_COUNT] = {"memory", "cpu", "pids", "io", "cpuset"};
 
@@ -137,13 +137,6 @@ bool cgroup_under_mount(const struct cgroup_mount *m, const char *group, char *r
 	return len > 0 && (size_t)len < size;
 }
 
-static bool write_at(int fd, const char *name, const char *text)
-{
-	auto_fd int file = openat(fd, name, O_WRONLY | O_CLOEXEC);
-
-	return file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
-}
-
 static unsigned read_controllers(int fd)
 {
 	char text[256];
@@ -154,55 +147,6 @@ static unsigned read_controllers(int fd)
 		return 0;
 	text[n] = '\0';
 	return cgroup_parse_controllers(text);
-}
-
-/* Let groups below have each controller; what is refused is missing. */
-static void enable(int fd)
-{
-	unsigned have = read_controllers(fd);
-
-	for (int i = 0; i < CG_COUNT; i++) {
-		char text[16];
-
-		if (!(have & 1u << i))
-			continue;
-		(void)snprintf(text, sizeof text, "+%s", cgroup_names[i]);
-		(void)write_at(fd, "cgroup.subtree_control", text);
-	}
-}
-
-/* Whether processes in it keep a group from handing controllers down. Not to be found out by trying: cpu
- * and pids are let through, but make the group threaded, and then nobody can enter a group below. The
- * root of the machine's hierarchy, the one without cgroup.type, has no such rule. */
-static bool is_in_the_way(int fd)
-{
-	char text[16];
-	auto_fd int procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-
-	return procs >= 0 && read(procs, text, sizeof text) > 0 &&
-	       faccessat(fd, "cgroup.type", F_OK, 0) == 0;
-}
-
-/* A group with processes cannot hand controllers down: move them into a group beside ours. */
-static void step_aside(int fd)
-{
-	char text[4096];
-
-	if (mkdirat(fd, SUPERVISOR, 0755) < 0 && errno != EEXIST)
-		return;
-	auto_fd int aside = openat(fd, SUPERVISOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int round = 0; aside >= 0 && round < 16; round++) {
-		auto_fd int file = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-		ssize_t n = file < 0 ? 0 : read(file, text, sizeof text - 1);
-
-		if (n <= 0)
-			return;
-		text[n] = '\0';
-		for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
-			*end = '\0';
-			(void)write_at(aside, "cgroup.procs", p);
-		}
-	}
 }
 
 static bool open_group(struct cgroup_tree *t)
@@ -222,7 +166,7 @@ bool cgroup_make_again(struct cgroups *cg, struct cgroup_tree *t)
 	close(t->fd);
 	*t = again;
 	if (t == &cg->v2)
-		enable(t->fd);
+		cgroup2_hand_down(t->fd);
 	return true;
 }
 
@@ -237,11 +181,11 @@ static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
 		close(t.above_fd);
 		return false;
 	}
-	if (is_own && is_in_the_way(t.above_fd))
-		step_aside(t.above_fd);
-	if (!is_in_the_way(t.above_fd))
-		enable(t.above_fd);
-	enable(t.fd);
+	if (is_own && cgroup2_is_in_the_way(t.above_fd))
+		cgroup2_step_aside(t.above_fd);
+	if (!cgroup2_is_in_the_way(t.above_fd))
+		cgroup2_hand_down(t.above_fd);
+	cgroup2_hand_down(t.fd);
 	cg->v2_controllers = read_controllers(t.fd);
 	cg->v2_withheld = read_controllers(t.above_fd) & ~cg->v2_controllers;
 	cg->has_kill = faccessat(t.fd, "cgroup.kill", W_OK, AT_EACCESS) == 0;
@@ -253,7 +197,7 @@ static bool try_v2(struct cgroups *cg, const char *path, bool is_own)
 static void find_v2(struct cgroups *cg, const struct cgroup_mount *m, const char *own,
 	bool is_rootful)
 {
-	char path[600], top[600] = "";
+	char path[600], top[600];
 	bool is_below = cgroup_under_mount(m, own, path, sizeof path);
 
 	/* in a container the top is a group like any other, and we are in it */
@@ -261,24 +205,10 @@ static void find_v2(struct cgroups *cg, const struct cgroup_mount *m, const char
 		return;
 	if (!is_below)
 		return;
-	size_t floor = strlen(m->path);
 	/* the highest group above ours that was delegated to us: it has no processes of its own */
-	for (char up[600]; strlen(path) > floor;) {
-		auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (fd < 0 || faccessat(fd, "cgroup.procs", W_OK, AT_EACCESS) < 0)
-			break;
+	if (!cgroup2_find_top(path, strlen(m->path), top, sizeof top))
 		memcpy(top, path, sizeof top);
-		memcpy(up, path, sizeof up);
-		char *slash = strrchr(up, '/');
-		if (!slash || slash == up)
-			break;
-		*slash = '\0';
-		memcpy(path, up, sizeof path);
-	}
-	if (!top[0] && cgroup_under_mount(m, own, path, sizeof path))
-		memcpy(top, path, sizeof top);
-	(void)try_v2(cg, top, cgroup_under_mount(m, own, path, sizeof path) && !strcmp(top, path));
+	(void)try_v2(cg, top, !strcmp(top, path));
 }
 
 static void find_v1(struct cgroups *cg, int c, const struct cgroup_mount *m, const char *own,
