@@ -20,9 +20,9 @@ struct bundle {
 	gid_t gid;
 	bool is_alone; /* the guest leaves root for uid:gid, in a user namespace of its own that has nobody else */
 	enum container_reach reach;
-	bool has_hold_fd; /* the guest keeps fd 3 */
-	bool has_cgroups; /* limits are the runtime's to set */
-	bool has_pids;	  /* that of processes too */
+	bool has_hold_fd;		     /* the guest keeps fd 3 */
+	bool has_cgroups;		     /* it has some of its own */
+	bool has_memory, has_cpus, has_pids; /* with limits of these */
 	bool has_nproc; /* processes are counted by RLIMIT_NPROC: their user has a namespace of its own */
 	const char *group; /* name of its cgroup; NULL: as the runtime likes */
 };

@@ -121,14 +121,14 @@ static json_t *resources(const struct bundle *b)
 
 	if (!b->has_cgroups)
 		return j;
-	if (l->memory_bytes) /* swap counts as memory: none beyond it */
+	if (l->memory_bytes && b->has_memory) /* swap counts as memory: none beyond it */
 		r |= json_object_set_new(j, "memory",
 			json_pack("{s:I,s:I}", "limit", (json_int_t)l->memory_bytes, "swap",
 				(json_int_t)l->memory_bytes));
-	if (l->cpu_millis && is_burstable)
+	if (l->cpu_millis && b->has_cpus && is_burstable)
 		r |= json_object_set_new(j, "cpu",
 			json_pack("{s:I}", "shares", (json_int_t)container_cpu_shares(l)));
-	else if (l->cpu_millis)
+	else if (l->cpu_millis && b->has_cpus)
 		r |= json_object_set_new(j, "cpu",
 			json_pack("{s:I,s:I}", "quota", (json_int_t)l->cpu_millis * 100, "period",
 				(json_int_t)100000));

@@ -145,6 +145,8 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 		.door = p->door,
 		.reach = CONTAINER_CALLS,
 		.has_cgroups = true,
+		.has_memory = true,
+		.has_cpus = true,
 		.has_pids = true,
 		.group = group};
 	json_t *j = NULL;

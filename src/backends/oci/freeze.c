@@ -58,20 +58,20 @@ static bool is_unfrozen(const char *group)
 	return !says(group, "freezer.state", "FROZEN") && !says(group, "cgroup.events", "frozen 1");
 }
 
-void oci_thaw(const char *id)
+void oci_thaw(const struct cell *c)
 {
-	(void)oci_each_group(id, thaw);
+	(void)oci_each_group_of(c, thaw);
 }
 
-static int freeze_group(const char *id, struct cell_error *err)
+static int freeze_group(const struct cell *c, struct cell_error *err)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 
-	if (oci_each_group(id, freeze))
+	if (oci_each_group_of(c, freeze))
 		return cell_fail(err, CELL_ENOTSUP, 0, "no cgroup that can be frozen");
-	for (int waited_ms = 0; oci_each_group(id, is_unfrozen); waited_ms += LOOK_MS) {
+	for (int waited_ms = 0; oci_each_group_of(c, is_unfrozen); waited_ms += LOOK_MS) {
 		if (waited_ms >= PATIENCE_MS) {
-			oci_thaw(id);
+			oci_thaw(c);
 			return cell_fail(err, CELL_ETIMEOUT, ETIMEDOUT,
 				"a process hangs in the kernel and does not stand still");
 		}
@@ -105,11 +105,11 @@ int oci_pause(struct cell *c, bool is_on, struct cell_error *err)
 	if (oci_runtime_kind(program) == OCI_RUNSC)
 		return ask_gvisor(c, program, id, is_on, err);
 	if (!is_on) {
-		oci_thaw(id);
+		oci_thaw(c);
 		return 0;
 	}
 	int r = cell_note_set_int(c, OCI_FROZEN, 1, err);
 	if (r == 0)
 		r = cell_note_save(c, err);
-	return r == 0 ? freeze_group(id, err) : r;
+	return r == 0 ? freeze_group(c, err) : r;
 }

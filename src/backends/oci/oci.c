@@ -44,19 +44,26 @@ static bool has_own_nproc(void)
 	       (major > 5 || (major == 5 && minor >= 14));
 }
 
-static void lack_rootless(struct cell_probe *p)
+static void lack_rootless(struct cell_probe *p, enum oci_kind kind)
 {
-	static const char reason[] = "an ordinary user's container has no cgroup of its own";
+	static const char reason[] = "no cgroup with it was delegated to you";
 	static const char fix[] =
-		"run it as root, or use the jail, which can use delegated cgroups";
+		"systemd-run --user --scope -p Delegate=yes cell ... (cgroup v2), or "
+		"run it as root";
+	struct oci_groups g;
 
-	cell_probe_lack(p, CELL_CAP_LIMIT_MEMORY, reason, fix);
-	cell_probe_lack(p, CELL_CAP_LIMIT_CPUS, reason, fix);
-	cell_probe_lack(p, CELL_CAP_PAUSE, reason, "run it as root");
-	if (!has_own_nproc())
+	oci_groups_find(&g);
+	if (kind == OCI_RUNSC) /* which uses none without root */
+		g = (struct oci_groups){0};
+	if (!g.has_memory)
+		cell_probe_lack(p, CELL_CAP_LIMIT_MEMORY, reason, fix);
+	if (!g.has_cpu)
+		cell_probe_lack(p, CELL_CAP_LIMIT_CPUS, reason, fix);
+	if (!g.is_there)
+		cell_probe_lack(p, CELL_CAP_PAUSE, reason, fix);
+	if (!g.has_pids && !has_own_nproc())
 		cell_probe_lack(p, CELL_CAP_LIMIT_PIDS,
-			"before Linux 5.14 RLIMIT_NPROC would count your other processes too",
-			"run it as root");
+			"before Linux 5.14 RLIMIT_NPROC would count your other processes too", fix);
 }
 
 /* What is so with gVisor of 2022, which Debian has, and depends on no setting. */
@@ -81,7 +88,7 @@ static void oci_probe(struct cell_probe *p)
 	else if (refusal)
 		cell_probe_refuse(p, refusal, fix);
 	else if (geteuid() != 0)
-		lack_rootless(p);
+		lack_rootless(p, runtime.kind);
 	if (runtime.program && runtime.kind == OCI_RUNSC)
 		lack_gvisor(p);
 	else
@@ -219,7 +226,8 @@ static int note(const struct oci_plan *p, struct cell_error *err)
 	char user[40];
 	bool is_far = p->runtime->kind == OCI_RUNSC;
 	const char *const notes[][2] = {{"container", p->id}, {"runtime", p->runtime->program},
-		{OCI_RELAY_USER, is_far ? user : NULL}, {0}};
+		{OCI_RELAY_USER, is_far ? user : NULL},
+		{OCI_GROUP_DIR, p->has_cgroups && *p->groups.dir ? p->groups.dir : NULL}, {0}};
 
 	/* as whom a relay is run: who the guest is in the container, not where it went from there */
 	(void)snprintf(user, sizeof user, "%u:%u", p->is_alone ? 0 : (unsigned)p->uid,
@@ -243,8 +251,11 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	p.id = id;
 	p.runtime = &runtime;
 	oci_ids_find(&p.ids);
-	p.has_cgroups = !p.ids.is_rootless;
+	oci_groups_find(&p.groups);
+	p.has_cgroups = p.groups.is_there && (!p.ids.is_rootless || runtime.kind != OCI_RUNSC);
 	if (r == 0 && p.has_cgroups)
+		oci_groups_begin(&p.groups);
+	if (r == 0 && !p.ids.is_rootless) /* a user's process may just have been moved */
 		oci_stir(&stir);
 	if (r == 0)
 		r = container_name(c, id, err);
@@ -305,7 +316,7 @@ static int oci_destroy(struct cell *c, struct cell_error *err)
 	if (!id || !program)
 		return 0;
 	if (cell_note_int(c, OCI_FROZEN, 0))
-		oci_thaw(id); /* version 1 kills nobody who is frozen */
+		oci_thaw(c); /* version 1 kills nobody who is frozen */
 	int r = has_guest ? cell_guest_stop(c, err) : 0;
 	/* with the first process of a namespace all others are dead; gVisor has one for files besides */
 	if (r == 0 && (!has_guest || oci_runtime_kind(program) == OCI_RUNSC))
@@ -313,7 +324,7 @@ static int oci_destroy(struct cell *c, struct cell_error *err)
 	if (r < 0)
 		return r;
 	guest_door_remove(c);
-	if (!oci_remains_ungroup(id)) {
+	if (!oci_remains_ungroup(c)) {
 		r = cell_fail(err, CELL_EBUSY, EBUSY, "remove the cgroups of cell '%s'",
 			cell_name(c));
 		return cell_error_hint(err, r, "something was moved into them: /sys/fs/cgroup");

@@ -7,7 +7,8 @@
  *	ids.c      without root: a user namespace, its ids, and what may not be had there
  *	runtime.c  finding the runtime's program and running it
  *	remains.c  what is left when somebody died in the middle: processes, cgroups
- *	stir.c     not to wait for cgroups
+ *	groups.c   where its cgroups may be
+ *	stir.c     not to wait for them
  *	freeze.c   letting it stand still
  *	walls.c    what keeps what apart, in words
  */
@@ -49,6 +50,21 @@ const char *oci_ids_refusal(const char **ret_fix);
 int oci_ids_enter(const struct oci_ids *ids, int sync_fd);
 /* In the parent, when the child waits. */
 int oci_ids_map(const struct oci_ids *ids, pid_t child, struct cell_error *err);
+
+/* ---- groups.c ---- */
+
+#define OCI_GROUP_PATH 1024
+
+struct oci_groups {
+	bool is_there;
+	bool has_memory, has_cpu, has_pids;
+	char dir[OCI_GROUP_PATH]; /* the one it is to be in; "": the root of each hierarchy */
+};
+void oci_groups_find(struct oci_groups *ret);
+/* What is in its way moves aside, and limits can be set below. */
+void oci_groups_begin(const struct oci_groups *g);
+/* As a runtime is told it; NULL: too long. */
+const char *oci_groups_name(const struct oci_groups *g, const char *id, char *ret, size_t size);
 
 /* ---- runtime.c ---- */
 
@@ -92,6 +108,7 @@ struct oci_plan {
 	const struct cell_spec *spec;
 	const struct oci_runtime *runtime;
 	struct oci_ids ids;
+	struct oci_groups groups;
 	struct cell_image image;
 	const char *id;
 	const char *door; /* on the host */
@@ -124,10 +141,12 @@ int oci_enter(void *plan);
 /* Kill whatever has the cell's bundle mounted or its state as the runtime's, and wait until it is gone. */
 int oci_remains_kill(struct cell *c, struct cell_error *err);
 typedef bool (*oci_group_fn)(const char *path);
-/* Calls fn for each cgroup of ours whose name ends so; false when one said so. */
-bool oci_each_group(const char *ending, oci_group_fn fn);
+/* Calls fn for each cgroup of ours whose name ends so; false when one said so. dir: where they are; "": below each hierarchy's root. */
+bool oci_each_group(const char *dir, const char *ending, oci_group_fn fn);
+#define OCI_GROUP_DIR "group_dir" /* note: as in struct oci_groups */
+bool oci_each_group_of(const struct cell *c, oci_group_fn fn);
 /* Remove the cgroups of a container that has no process any more. False: they are still there. */
-bool oci_remains_ungroup(const char *id);
+bool oci_remains_ungroup(const struct cell *c);
 /* Those of containers whose record was lost, when they are old and empty. */
 void oci_remains_sweep(void);
 
@@ -148,7 +167,7 @@ void oci_stir_done(struct oci_stir *s);
 
 int oci_pause(struct cell *c, bool is_on, struct cell_error *err);
 /* Let a frozen one go on, so that it can be killed. */
-void oci_thaw(const char *id);
+void oci_thaw(const struct cell *c);
 
 /* ---- walls.c ---- */
 

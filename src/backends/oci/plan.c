@@ -220,12 +220,13 @@ int oci_enter(void *plan)
 int oci_plan_write(struct oci_plan *p, struct cell_error *err)
 {
 	auto_free char *path = NULL;
-	auto_free char *group = NULL;
+	char group[OCI_GROUP_PATH];
 	bool is_runsc = p->runtime->kind == OCI_RUNSC;
+	/* of gVisor they would be counted with the threads of its kernel */
+	bool has_pids = p->has_cgroups && p->groups.has_pids && !is_runsc;
 	json_t *j = NULL;
 
-	if (asprintf(&path, "%s/config.json", p->bundle) < 0 ||
-		asprintf(&group, "/" OCI_GROUP "%s", p->id) < 0)
+	if (asprintf(&path, "%s/config.json", p->bundle) < 0)
 		return no_memory(err);
 	const struct bundle b = {.c = p->c,
 		.spec = p->spec,
@@ -240,9 +241,11 @@ int oci_plan_write(struct oci_plan *p, struct cell_error *err)
 						   : CONTAINER_LISTENS,
 		.has_hold_fd = p->image.hold_fd >= 0 && !is_runsc,
 		.has_cgroups = p->has_cgroups,
-		.has_pids = !is_runsc, /* they would be counted with the threads of its kernel */
-		.has_nproc = p->ids.is_rootless,
-		.group = group};
+		.has_memory = p->groups.has_memory,
+		.has_cpus = p->groups.has_cpu,
+		.has_pids = has_pids,
+		.has_nproc = p->ids.is_rootless && !has_pids,
+		.group = oci_groups_name(&p->groups, p->id, group, sizeof group)};
 	int r = bundle_config(&b, &j, err);
 	if (r == 0 && json_dump_file(j, path, JSON_COMPACT) < 0) {
 		r = cell_fail_errno(err, errno, "write '%s'", path);

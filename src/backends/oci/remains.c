@@ -111,22 +111,30 @@ int oci_remains_kill(struct cell *c, struct cell_error *err)
 
 /* ---- cgroups ---- */
 
-bool oci_each_group(const char *ending, oci_group_fn fn)
+bool oci_each_group(const char *dir, const char *ending, oci_group_fn fn)
 {
-	static const char *const places[] = {"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"};
+	const char *const places[] = {
+		*dir ? dir : "/sys/fs/cgroup", *dir ? NULL : "/sys/fs/cgroup/*"};
 	bool is_fine = true;
 
-	for (size_t k = 0; k < 2; k++) {
-		char pattern[300];
+	for (size_t k = 0; k < 2 && places[k]; k++) {
+		char pattern[OCI_GROUP_PATH + 300];
 		glob_t found = {0};
 
-		(void)snprintf(pattern, sizeof pattern, "%s" OCI_GROUP "%s", places[k], ending);
+		(void)snprintf(pattern, sizeof pattern, "%s/" OCI_GROUP "%s", places[k], ending);
 		if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
 			for (size_t i = 0; i < found.gl_pathc; i++)
 				is_fine &= fn(found.gl_pathv[i]);
 		globfree(&found);
 	}
 	return is_fine;
+}
+
+bool oci_each_group_of(const struct cell *c, oci_group_fn fn)
+{
+	const char *dir = cell_note(c, OCI_GROUP_DIR);
+
+	return oci_each_group(dir ? dir : "", cell_note(c, "container"), fn);
 }
 
 static void kill_members(const char *group)
@@ -150,13 +158,13 @@ static bool remove_group(const char *path)
 	return rmdir(path) == 0 || errno == ENOENT;
 }
 
-bool oci_remains_ungroup(const char *id)
+bool oci_remains_ungroup(const struct cell *c)
 {
-	bool is_done = oci_each_group(id, remove_group);
+	bool is_done = oci_each_group_of(c, remove_group);
 
 	for (int i = 0; !is_done && i < PATIENCE; i++) {
 		pause_briefly();
-		is_done = oci_each_group(id, remove_group);
+		is_done = oci_each_group_of(c, remove_group);
 	}
 	return is_done;
 }
@@ -174,5 +182,9 @@ static bool sweep_group(const char *path)
 
 void oci_remains_sweep(void)
 {
-	(void)oci_each_group("*", sweep_group);
+	struct oci_groups g;
+
+	oci_groups_find(&g);
+	if (g.is_there)
+		(void)oci_each_group(g.dir, "*", sweep_group);
 }

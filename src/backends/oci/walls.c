@@ -11,12 +11,16 @@ int oci_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 	struct cell_error err;
 	struct oci_runtime runtime = {0};
 	struct oci_ids ids;
+	struct oci_groups groups;
 	char how[600];
 
 	if (oci_runtime_find(NULL, &runtime, &err) < 0)
 		return 0;
 	oci_ids_find(&ids);
+	oci_groups_find(&groups);
 	bool is_runsc = runtime.kind == OCI_RUNSC;
+	bool has_groups = groups.is_there && (!ids.is_rootless || !is_runsc);
+	bool has_all = has_groups && groups.has_memory && groups.has_cpu && groups.has_pids;
 	(void)snprintf(how, sizeof how, "%s; no daemon, state in the cell's directory",
 		runtime.program);
 	free(runtime.program);
@@ -35,8 +39,10 @@ int oci_walls(const struct cell_backend *self, cell_wall_fn fn, void *user)
 		.ids_better = ids.is_rootless && !ids.has_range ? "a range in /etc/subuid" : NULL,
 		.files = "overlay of the image in a mount namespace of its own; no devices but the "
 			 "usual ones",
-		.limits = ids.is_rootless ? "processes by RLIMIT_NPROC; no memory, no cpus" : NULL,
-		.is_unlimited = ids.is_rootless,
+		.limits = has_all      ? NULL
+			  : has_groups ? "what your delegated cgroup has: see cell backends"
+				       : "processes by RLIMIT_NPROC; no memory, no cpus",
+		.is_unlimited = !has_all,
 		.disk = "size and number of files of its scratch space in memory"};
 	(void)self;
 	return container_walls_tell(&w, fn, user);
