@@ -76,11 +76,12 @@ static void sample(struct sample *s)
 	auto_(cli_cell_close) struct cell *c = NULL;
 	struct cell_stats stats = {0};
 
-	if (!s->is_paused && cli_cell_open(s->name, &c, NULL) == 0)
+	if (s->is_paused)
+		s->is_there = true;
+	else if (cli_cell_open(s->name, &c, NULL) == 0)
 		(void)cells->platform(c, take, s, NULL);
-	if ((!s->is_there && !s->is_paused) || cells->stats(s->name, &stats, NULL) < 0)
+	if (!s->is_there || cells->stats(s->name, &stats, NULL) < 0)
 		return;
-	s->is_there = true;
 	s->cpu_ns = stats.cpu_ns;
 	s->memory_bytes = stats.memory_bytes;
 	s->processes = stats.processes;
@@ -149,7 +150,10 @@ static void add_row(struct cli_table *t, const struct sample *s)
 		cli_table_addf(t, "%" PRIu32, s->processes);
 	else
 		cli_table_add(t, "-");
-	cli_table_addf(t, "%" PRIu32, s->commands);
+	if (s->is_paused)
+		cli_table_add(t, "paused");
+	else
+		cli_table_addf(t, "%" PRIu32, s->commands);
 }
 
 static void show(const struct cli *cli, const struct samples *s, bool is_screen)
@@ -181,7 +185,8 @@ static json_t *sample_json(const struct sample *s)
 	json_object_set_new(o, "memory_bytes",
 		is_known ? json_integer((json_int_t)s->memory_bytes) : json_null());
 	json_object_set_new(o, "processes", is_known ? json_integer(s->processes) : json_null());
-	json_object_set_new(o, "commands", json_integer(s->commands));
+	json_object_set_new(o, "commands", s->is_paused ? json_null() : json_integer(s->commands));
+	json_object_set_new(o, "is_paused", json_boolean(s->is_paused));
 	return o;
 }
 
@@ -267,7 +272,9 @@ const struct cli_verb cli_verb_top = {
 		 "them, the busiest first, until it is interrupted. With --server those of your "
 		 "tenant; looking does not keep them from ending when idle. CPU% is of one CPU, "
 		 "since the look before; what a back end "
-		 "without a pid namespace of its own cannot tell is '-'.",
+		 "without a pid namespace of its own cannot tell is '-', and so is what nobody "
+		 "counts of a "
+		 "paused cell.",
 	.examples = "cell top\n"
 		    "cell top --once\n"
 		    "cell top --json",

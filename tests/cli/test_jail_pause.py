@@ -65,6 +65,15 @@ def test_it_stands_still_and_goes_on(counting):
     counting.ok("resume", "box")
 
 
+def test_top_shows_it(counting):
+    counting.ok("pause", "box")
+    assert [(c["name"], c["is_paused"], c["commands"]) for c in counting.ok("top", "--json").json["cells"]] == [("box", True, None)]
+    row = counting.ok("top", "--once").text.splitlines()[1]
+    assert row.startswith("box ") and row.rstrip().endswith("paused"), row
+    counting.ok("resume", "box")
+    assert [(c["is_paused"], c["commands"]) for c in counting.ok("top", "--json").json["cells"]] == [(False, 1)]
+
+
 def test_a_throttled_one_too(root_jail):
     if not root_jail.has("pause") or not root_jail.has("limits.cpus"):
         pytest.skip("no cgroup2, or no limits here")
