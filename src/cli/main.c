@@ -2,7 +2,6 @@
 /* main.c: finds the verb, reads the options every verb has, hands over. */
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -149,7 +148,6 @@ int main(int argc, char **argv)
 	open_standard_fds();
 	fetch_set_cancelled(is_stopped);
 	cell_deps_set_fetch(fetch_url);
-	(void)setlocale(LC_CTYPE, "");
 	(void)cli_color_set(&cli, "auto");
 	if (argc < 1) {
 		argc = 1;

@@ -72,6 +72,15 @@ def test_editing_and_history(repl):
     assert t.end() == 0
 
 
+def test_what_is_typed_is_shown_in_any_script(repl):
+    t = repl(env={"LC_ALL": "C.UTF-8"})
+    t.send("len('né日本')".encode())
+    t.expect("né日本')".encode())
+    answer(t, b"", b"4\r\n")
+    t.send(b"\x04")
+    assert t.end() == 0
+
+
 def test_history_is_there_the_next_time(repl, cell):
     t = repl()
     answer(t, b"'first'", b"'first'\r\n")

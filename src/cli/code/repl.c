@@ -3,6 +3,7 @@
 #include "cli/code/repl.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -363,6 +364,7 @@ int code_repl_run(struct code_repl *r, struct cell_error *err)
 	(void)snprintf(t.prompt, sizeof t.prompt, "%s%s%s ", cli_style(r->cli->color_out, CLI_GOOD),
 		sign, cli_style(r->cli->color_out, CLI_PLAIN));
 	(void)snprintf(t.further, sizeof t.further, "%.*s ", (int)strlen(sign), "...");
+	(void)setlocale(LC_CTYPE, ""); /* how wide characters are; nothing else asks for it */
 	lineedit_init(&t.edit);
 	history_open(&t.history, r->language);
 	greet(r);
