@@ -21,6 +21,7 @@ RECIPE = TOP / "images" / "data" / "recipe.yaml"
 SCRIPT = TOP / "src" / "cli" / "image_build.sh"
 PLAIN = os.environ.get("CELL_BIN_PLAIN", CELL)
 DATA_RESOURCE = "application/vnd.dataresource+json"
+pytestmark = pytest.mark.slow(2400)  # whichever is the first builds the image
 
 
 def build(path, directory):
