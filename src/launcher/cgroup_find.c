@@ -14,7 +14,8 @@
 #include "base/cleanup.h"
 #include "launcher/cgroup.h"
 
-#define GROUP "cell"
+#define GROUP  "cell"
+#define ROUNDS 64 /* against launchers that end meanwhile */
 
 const char *const cgroup_names[CG_COUNT] = {"memory", "cpu", "pids", "io", "cpuset"};
 
@@ -149,11 +150,16 @@ static unsigned read_controllers(int fd)
 	return cgroup_parse_controllers(text);
 }
 
+/* Another launcher that ends may remove an empty one before we have it open. */
 static bool open_group(struct cgroup_tree *t)
 {
-	if (mkdirat(t->above_fd, GROUP, 0755) < 0 && errno != EEXIST)
-		return false;
-	t->fd = openat(t->above_fd, GROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	for (int i = 0; i < ROUNDS; i++) {
+		if (mkdirat(t->above_fd, GROUP, 0755) < 0 && errno != EEXIST)
+			return false;
+		t->fd = openat(t->above_fd, GROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (t->fd >= 0 || errno != ENOENT)
+			break;
+	}
 	return t->fd >= 0;
 }
 
@@ -342,7 +348,7 @@ static void sum_up(struct cgroups *cg)
 		cg->can |= LAUNCHER_CAN_SWAP;
 }
 
-void cgroup_init(struct cgroups *cg, bool is_rootful)
+static void find(struct cgroups *cg, bool is_rootful)
 {
 	char line[4096], own[512];
 	struct cgroup_mount m;
@@ -363,4 +369,38 @@ void cgroup_init(struct cgroups *cg, bool is_rootful)
 				find_v1(cg, i, &m, own, is_rootful);
 	}
 	sum_up(cg);
+}
+
+static bool is_there(const struct cgroup_tree *t)
+{
+	return t->fd < 0 || faccessat(t->fd, "cgroup.procs", F_OK, 0) == 0;
+}
+
+static bool are_there(const struct cgroups *cg)
+{
+	bool is_all = is_there(&cg->v2);
+
+	for (int i = 0; i < CG_COUNT; i++)
+		is_all &= is_there(&cg->v1[i]);
+	return is_all;
+}
+
+static void let_go(struct cgroup_tree *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	if (t->above_fd >= 0)
+		close(t->above_fd);
+}
+
+void cgroup_init(struct cgroups *cg, bool is_rootful)
+{
+	find(cg, is_rootful);
+	/* removed by a launcher that ended while we looked: its files were missing for that reason, and for no other */
+	for (int i = 1; i < ROUNDS && !are_there(cg); i++) {
+		let_go(&cg->v2);
+		for (int c = 0; c < CG_COUNT; c++)
+			let_go(&cg->v1[c]);
+		find(cg, is_rootful);
+	}
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "launcher/cgroup.h"
 #include "launcher/launcher.h"
 #include "test.h"
@@ -83,4 +87,42 @@ TEST(lists_of_controllers_are_read)
 		1u << CG_CPUSET | 1u << CG_CPU | 1u << CG_IO | 1u << CG_MEMORY | 1u << CG_PIDS);
 	ASSERT_EQ(cgroup_parse_controllers(""), 0);
 	ASSERT_EQ(cgroup_parse_controllers("hugetlb,misc"), 0);
+}
+
+/* What launchers do that end, one after the other. */
+static pid_t start_removing(struct cgroups *cg)
+{
+	pid_t pid = fork();
+
+	while (pid == 0) {
+		cgroup_done(cg);
+		(void)usleep(20);
+	}
+	return pid;
+}
+
+TEST(groups_are_found_while_others_remove_theirs)
+{
+	struct cgroups alone, now;
+	int n_less = 0;
+
+	if (geteuid() != 0)
+		SKIP("needs root, to have a group for certain");
+	cgroup_init(&alone, true);
+	if (alone.v2.fd < 0 && alone.v1[CG_PIDS].fd < 0)
+		SKIP("no cgroups here");
+	pid_t pid = start_removing(&alone);
+	for (int i = 0; i < 200; i++) {
+		cgroup_init(&now, true);
+		n_less += now.can != alone.can || now.v2_controllers != alone.v2_controllers;
+		for (int c = -1; c < CG_COUNT; c++) {
+			const struct cgroup_tree *t = c < 0 ? &now.v2 : &now.v1[c];
+			close(t->fd);
+			close(t->above_fd);
+		}
+	}
+	ASSERT_EQ(kill(pid, SIGKILL), 0);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	cgroup_done(&alone);
+	ASSERT_EQ(n_less, 0);
 }
