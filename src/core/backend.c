@@ -141,6 +141,11 @@ int cell_directory_fd(const struct cell *c)
 	return c->directory_fd;
 }
 
+int cell_lock_fd(const struct cell *c)
+{
+	return c->lock_fd;
+}
+
 int cell_state_id(const struct cell *c, char ret[CELL_STATE_ID_SIZE], struct cell_error *err)
 {
 	auto_store struct cell_store s = CELL_STORE_INIT;

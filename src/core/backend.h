@@ -157,6 +157,8 @@ const char *cell_warm(const struct cell *c);
 /* Its own, 0700, removed by the core after destroy. */
 const char *cell_directory(const struct cell *c);
 int cell_directory_fd(const struct cell *c);
+/* The lock on its record, which others wait for as long as any copy of it is open; -1 when it is not ours. */
+int cell_lock_fd(const struct cell *c);
 bool cell_is_ephemeral(const struct cell *c);
 /* Which state directory it is in, in 32 hex digits that no other has. */
 #define CELL_STATE_ID_SIZE 33

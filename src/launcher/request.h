@@ -31,8 +31,8 @@ enum launcher_op {
 	LAUNCHER_CREATE,    /* make a cell */
 	LAUNCHER_REMOVE,    /* end what lives in a slot and free it. fds: control */
 	LAUNCHER_PRUNE,	    /* free what crashed launchers left. fds: control */
-	LAUNCHER_FREEZE, /* have what lives in a slot stand still. fds: control. DONE brings its cgroup.events */
-	LAUNCHER_THAW, /* have it go on. fds: control */
+	LAUNCHER_FREEZE, /* have what lives in a slot stand still. fds: control, hold. DONE brings its cgroup.events */
+	LAUNCHER_THAW, /* have it go on. fds: control, hold */
 	LAUNCHER_OP_COUNT
 };
 
@@ -66,10 +66,11 @@ struct launcher_head {
 	uint32_t flags;
 	uint32_t slot; /* REMOVE; with FILL a number of cells */
 	/* positions in the fds that came with the message, or LAUNCHER_NO_FD */
-	uint16_t control_fd;   /* SEQPACKET: answers, and its end is the client's end */
-	uint16_t stream_fd;    /* the guest's connected stream, or its listening socket */
-	uint16_t guest_fd;     /* the program to run as pid 1 */
-	uint16_t hold_fd;      /* a lock that lasts as long as the cell, e.g. on its image */
+	uint16_t control_fd; /* SEQPACKET: answers, and its end is the client's end */
+	uint16_t stream_fd;  /* the guest's connected stream, or its listening socket */
+	uint16_t guest_fd;   /* the program to run as pid 1 */
+	uint16_t
+		hold_fd; /* a lock that lasts as long as the cell, e.g. on its image, or until it is frozen or thawed */
 	uint16_t workspace_fd; /* none: a private one */
 	uint16_t filter_fd;    /* struct sock_filter[]: a syscall filter instead of PROFILE */
 	uint16_t scratch_fd;   /* empty directory, or image, for what it writes; none: memory */

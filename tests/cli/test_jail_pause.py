@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import wait_until
+from conftest import command_line, descendants, wait_until
 from jail_modes import jail, root_jail, user_jail  # noqa: F401
 
 COUNT = "i=0; while :; do i=$((i+1)); echo $i > n.new; mv n.new n; done"
@@ -113,6 +113,41 @@ def test_what_is_overdue_ends_when_it_goes_on(root_jail):
     root_jail.ok("resume", "box")
     assert running.wait(60) == 124
     running.communicate()
+
+
+def launcher_of(child):
+    return next((pid for pid in descendants(child.pid) if command_line(pid).startswith("cell-launcher")), None)
+
+
+def sleeps(pid):
+    """It waits, and not just for a moment."""
+    def look():
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return fields[0], fields[11], fields[12]
+
+    first = look()
+    time.sleep(0.1)
+    return first[0] == "S" and look() == first
+
+
+def test_what_a_killed_pause_asked_for_does_not_come_later(root_jail):
+    if not root_jail.has("pause"):
+        pytest.skip("no cgroup2 here")
+    root_jail.ok("create", "box")
+    pausing = root_jail.popen("pause", *["box"] * 5000)
+    wait_until(lambda: launcher_of(pausing) and state_of(root_jail) == "paused", what="a launcher at work")
+    launcher = launcher_of(pausing)
+    os.kill(launcher, signal.SIGSTOP)
+    wait_until(lambda: sleeps(pausing.pid), what="a question without an answer")
+    pausing.kill()
+    pausing.communicate()
+    resuming = root_jail.popen("resume", "box")
+    time.sleep(0.3)  # it would be done by now, if it did not wait
+    os.kill(launcher, signal.SIGCONT)
+    wait_until(lambda: has_ended(launcher), what="the end of the launcher")
+    assert resuming.wait(60) == 0
+    assert root_jail.ok("exec", "box", "--", "echo", "here").text == "here\n"
+    assert state_of(root_jail) == "ready"
 
 
 def test_without_a_group_there_is_a_reason(user_jail):

@@ -223,6 +223,35 @@ TEST(a_rule_that_is_malformed_is_refused)
 	ASSERT_ERR(pack_rule(r, LAUNCHER_NET_OPEN, ""), -EPROTO);
 }
 
+static int pack_held(uint16_t op, int hold_fd, int workspace_fd)
+{
+	struct launcher_request rq = {.head.op = op,
+		.control_fd = 10,
+		.stream_fd = -1,
+		.guest_fd = -1,
+		.hold_fd = hold_fd,
+		.workspace_fd = workspace_fd,
+		.filter_fd = -1,
+		.scratch_fd = -1,
+		.slots_fd = -1};
+	const char *why;
+
+	len = (size_t)ASSERT_OK(launcher_pack(&rq, buf, fds, &n_fds));
+	return parse(&why);
+}
+
+TEST(a_lock_comes_with_a_pause_and_with_no_other_question)
+{
+	ASSERT_OK(pack_held(LAUNCHER_FREEZE, 11, -1));
+	ASSERT_OK(pack_held(LAUNCHER_THAW, 11, -1));
+	ASSERT_OK(pack_held(LAUNCHER_FREEZE, -1, -1));
+	ASSERT_OK(pack_held(LAUNCHER_PRUNE, -1, -1));
+	ASSERT_ERR(pack_held(LAUNCHER_FREEZE, -1, 11), -EPROTO);
+	ASSERT_ERR(pack_held(LAUNCHER_FREEZE, 11, 12), -EPROTO);
+	ASSERT_ERR(pack_held(LAUNCHER_PRUNE, 11, -1), -EPROTO);
+	ASSERT_ERR(pack_held(LAUNCHER_REMOVE, 11, -1), -EPROTO);
+}
+
 TEST(an_fd_is_named_exactly_once)
 {
 	REFUSED(head()->control_fd = LAUNCHER_NO_FD);

@@ -19,6 +19,9 @@ int jail_slot_ask(struct cell *c, enum launcher_op op, struct cell_error *err)
 		.filter_fd = -1,
 		.scratch_fd = -1};
 
+	/* held by the request itself: when we are killed, nobody resumes what is yet to be paused */
+	if (op == LAUNCHER_FREEZE || op == LAUNCHER_THAW)
+		rq.hold_fd = cell_lock_fd(c);
 	if (!has_slot && op != LAUNCHER_REMOVE)
 		return cell_fail(err, CELL_EGONE, 0, "the cell has no slot");
 	if (has_slot) {
