@@ -171,6 +171,7 @@ struct job *job_new(struct cell_error *err);
 void job_name(struct job *j, const char *id); /* once, and with an id that is free */
 void job_be_host(struct job *j);
 void job_tell(struct job *j); /* a holding reader was given its end */
+void jobs_close(void);	      /* from now on job_new() refuses */
 /* For job.c alone. */
 void jobs_note_gone(struct job *j);
 void jobs_remove(struct job *j);

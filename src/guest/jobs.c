@@ -16,6 +16,7 @@ static struct job *oldest, *newest;
 static struct job *chains[N_CHAINS]; /* by id; workers and interpreters' processes have none */
 static size_t n_jobs, n_gone, n_hosts, n_untold;
 static uint32_t last_number;
+static bool is_closed; /* the guest leaves when nothing runs: nothing more may begin */
 
 struct job *job_first(void)
 {
@@ -127,9 +128,19 @@ static void append(struct job *j)
 	n_jobs++;
 }
 
+void jobs_close(void)
+{
+	is_closed = true;
+}
+
 struct job *job_new(struct cell_error *err)
 {
 	evict();
+	if (is_closed) {
+		(void)cell_fail(err, CELL_EGONE, 0, "start: the cell is being removed");
+		(void)cell_error_hint(err, 0, "make a new one when it is gone");
+		return NULL;
+	}
 	if (job_running() + n_untold >= GUEST_MAX_JOBS) {
 		(void)cell_fail(err, CELL_ELIMIT, EAGAIN,
 			"start: %d commands and file operations run", GUEST_MAX_JOBS);

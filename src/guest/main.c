@@ -74,6 +74,7 @@ void guest_shutdown(struct stream *s)
 {
 	leaving_stream = s;
 	is_leaving = true;
+	jobs_close();
 	kernel_stop_all();
 	job_kill_all();
 	guest_maybe_leave();

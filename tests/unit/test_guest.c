@@ -177,6 +177,29 @@ TEST(a_full_queue_of_signals_does_not_keep_the_guest_from_leaving)
 	ASSERT_EQ(host_wait(&h), 0);
 }
 
+TEST(a_guest_that_leaves_begins_nothing_more)
+{
+	struct host h = {0};
+	struct client c;
+	auto_answer struct answer told, refused;
+
+	host_start(&h, true);
+	ASSERT(client_open(&c, &h));
+	(void)client_shell(&c, "echo $$ >it; exec sleep 600", "x", 0, 0);
+	ASSERT(wait_for_file(h.dir, "it"));
+	/* both are there before the first command is dead */
+	ASSERT(kill(h.pid, SIGSTOP) == 0);
+	uint32_t leave = client_request(&c, WIRE_OP_SHUTDOWN, NULL);
+	uint32_t late = client_shell(&c, "exec sleep 600", "y", 0, 0);
+	ASSERT(kill(h.pid, SIGCONT) == 0);
+	ASSERT(client_finish(&c, late, &refused));
+	ASSERT_EQ(answer_u64(&refused, WIRE_T_CODE), CELL_EGONE);
+	ASSERT(client_finish(&c, leave, &told));
+	ASSERT_EQ(answer_u64(&told, WIRE_T_CODE), CELL_OK);
+	client_close(&c);
+	ASSERT_EQ(host_wait(&h), 0);
+}
+
 static uint64_t cpu_ms_of(pid_t pid)
 {
 	char path[64], text[600];
