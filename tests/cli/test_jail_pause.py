@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jails that stand still: nothing of them runs, whatever their processes are about, and they end like others."""
 
+import errno
 import os
 import signal
 import time
@@ -48,6 +49,15 @@ def has_ended(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except OSError:
         return True
+
+
+def removed(group):
+    """A zombie may be in it for a moment."""
+    try:
+        group.rmdir()
+    except OSError as e:
+        return e.errno == errno.ENOENT
+    return True
 
 
 def test_it_stands_still_and_goes_on(counting):
@@ -130,15 +140,21 @@ def sleeps(pid):
     return first[0] == "S" and look() == first
 
 
-def test_what_a_killed_pause_asked_for_does_not_come_later(root_jail):
-    if not root_jail.has("pause"):
-        pytest.skip("no cgroup2 here")
-    root_jail.ok("create", "box")
-    pausing = root_jail.popen("pause", *["box"] * 5000)
-    wait_until(lambda: launcher_of(pausing) and state_of(root_jail) == "paused", what="a launcher at work")
+def pause_without_an_answer(c):
+    """A `cell pause` that has asked its launcher, which is stopped: both."""
+    c.ok("create", "box")
+    pausing = c.popen("pause", *["box"] * 5000)
+    wait_until(lambda: launcher_of(pausing) and state_of(c) == "paused", what="a launcher at work")
     launcher = launcher_of(pausing)
     os.kill(launcher, signal.SIGSTOP)
     wait_until(lambda: sleeps(pausing.pid), what="a question without an answer")
+    return pausing, launcher
+
+
+def test_what_a_killed_pause_asked_for_does_not_come_later(root_jail):
+    if not root_jail.has("pause"):
+        pytest.skip("no cgroup2 here")
+    pausing, launcher = pause_without_an_answer(root_jail)
     pausing.kill()
     pausing.communicate()
     resuming = root_jail.popen("resume", "box")
@@ -148,6 +164,21 @@ def test_what_a_killed_pause_asked_for_does_not_come_later(root_jail):
     assert resuming.wait(60) == 0
     assert root_jail.ok("exec", "box", "--", "echo", "here").text == "here\n"
     assert state_of(root_jail) == "ready"
+
+
+def test_one_that_ends_while_it_is_paused_is_gone(root_jail):
+    if not root_jail.has("pause"):
+        pytest.skip("no cgroup2 here")
+    pausing, launcher = pause_without_an_answer(root_jail)
+    pid = guest_of(root_jail)
+    group = next(p for p in (Path(m) / group_of(pid).strip("/") for m in cgroup2()) if p.exists())
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: has_ended(pid), what="its end")
+    wait_until(lambda: removed(group), what="the end of its group")  # as by whoever removes the cell
+    os.kill(launcher, signal.SIGCONT)
+    said = pausing.communicate(timeout=60)[1].decode()
+    assert pausing.returncode != 0 and "its guest has died" in said and "cell prune" in said
+    assert "cgroup" not in said  # what was found missing is no reason to give
 
 
 def test_without_a_group_there_is_a_reason(user_jail):

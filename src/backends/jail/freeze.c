@@ -9,6 +9,7 @@
 #include "backends/jail/client.h"
 #include "backends/jail/slot.h"
 #include "base/cleanup.h"
+#include "core/guest_process.h"
 
 #define ANSWER_TIMEOUT_MS 30000
 #define PATIENCE_MS	  10000
@@ -35,37 +36,57 @@ static int64_t now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static bool is_frozen(int events_fd)
+/* 1 or 0; an error when the group is gone. */
+static int is_frozen(int events_fd)
 {
 	char text[256];
 	ssize_t n = pread(events_fd, text, sizeof text - 1, 0);
 
-	text[n > 0 ? n : 0] = '\0';
-	return strstr(text, "frozen 1");
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	return strstr(text, "frozen 1") != NULL;
 }
 
-static bool await_frozen(int events_fd)
+int jail_await_frozen(int events_fd)
 {
 	struct pollfd p = {.fd = events_fd, .events = POLLPRI};
 	int64_t end = now_ms() + PATIENCE_MS;
+	int r;
 
 	/* it tells of a change since it was read last, so it is read before each wait */
-	for (int64_t left; !is_frozen(events_fd); (void)poll(&p, 1, (int)left)) {
-		left = end - now_ms();
+	while ((r = is_frozen(events_fd)) == 0) {
+		int64_t left = end - now_ms();
+
 		if (left <= 0)
-			return false;
+			return -ETIMEDOUT;
+		(void)poll(&p, 1, (int)left);
 	}
-	return true;
+	return r < 0 ? r : 0;
+}
+
+static int freeze(struct cell *c, struct cell_error *err)
+{
+	auto_fd int events = -1;
+	int r = ask(c, LAUNCHER_FREEZE, &events, err);
+
+	if (r < 0)
+		return r;
+	r = jail_await_frozen(events);
+	if (r == 0)
+		return 0;
+	(void)ask(c, LAUNCHER_THAW, NULL, NULL);
+	return r == -ETIMEDOUT ? cell_fail(err, CELL_ETIMEOUT, ETIMEDOUT,
+					 "a process hangs in the kernel and does not stand still")
+			       : cell_fail_errno(err, -r, "wait for its cgroup to stand still");
 }
 
 int jail_pause(struct cell *c, bool is_on, struct cell_error *err)
 {
-	auto_fd int events = -1;
-	int r = ask(c, is_on ? LAUNCHER_FREEZE : LAUNCHER_THAW, &events, err);
-
-	if (r < 0 || !is_on || await_frozen(events))
+	int r = is_on ? freeze(c, err) : ask(c, LAUNCHER_THAW, NULL, err);
+	if (r >= 0 || cell_guest_is_alive(c))
 		return r;
-	(void)ask(c, LAUNCHER_THAW, NULL, NULL);
-	return cell_fail(err, CELL_ETIMEOUT, ETIMEDOUT,
-		"a process hangs in the kernel and does not stand still");
+	/* whatever went wrong, this is why */
+	r = cell_fail(err, CELL_EGONE, 0, "its guest has died");
+	return cell_error_hint(err, r, "`cell prune` cleans up");
 }

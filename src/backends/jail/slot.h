@@ -11,3 +11,5 @@ int jail_slot_ask(struct cell *c, enum launcher_op op, struct cell_error *err);
 /* ---- freeze.c ---- */
 
 int jail_pause(struct cell *c, bool is_on, struct cell_error *err);
+/* Until a cgroup.events says that all of its group stand still: -ETIMEDOUT, or why it cannot be read (-ENODEV: the group is gone). */
+int jail_await_frozen(int events_fd);
