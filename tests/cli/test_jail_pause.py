@@ -4,6 +4,7 @@
 import errno
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -179,6 +180,18 @@ def test_one_that_ends_while_it_is_paused_is_gone(root_jail):
     said = pausing.communicate(timeout=60)[1].decode()
     assert pausing.returncode != 0 and "its guest has died" in said and "cell prune" in said
     assert "cgroup" not in said  # what was found missing is no reason to give
+
+
+def test_one_without_a_name_says_why_not(root_jail):
+    if not root_jail.has("pause"):
+        pytest.skip("no cgroup2 here")
+    running = root_jail.popen("run", "--", "sh", "-c", "echo on; read x; echo off", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == b"on\n"
+    (name,) = root_jail.names()
+    root_jail.fails("pause", name, says=["without a name", "cell create"])
+    root_jail.ok("resume", name)
+    assert state_of(root_jail, name) == "ready"
+    assert running.communicate(b"\n")[0] == b"off\n"
 
 
 def test_without_a_group_there_is_a_reason(user_jail):

@@ -81,8 +81,18 @@ static int freeze(struct cell *c, struct cell_error *err)
 			       : cell_fail_errno(err, -r, "wait for its cgroup to stand still");
 }
 
+static int refuse_nameless(struct cell_error *err)
+{
+	int r = cell_fail(err, CELL_ENOTSUP, 0, "a jail without a name cannot stand still");
+
+	return cell_error_hint(err, r, "make one with a name: cell create");
+}
+
 int jail_pause(struct cell *c, bool is_on, struct cell_error *err)
 {
+	/* its slot does not say whose it is, and has the next cell right after it */
+	if (cell_is_ephemeral(c))
+		return is_on ? refuse_nameless(err) : 0;
 	int r = is_on ? freeze(c, err) : ask(c, LAUNCHER_THAW, NULL, err);
 	if (r >= 0 || cell_guest_is_alive(c))
 		return r;
