@@ -313,18 +313,25 @@ static void kill_listed(int fd)
 	}
 }
 
+void cgroup_lift_quota(const struct cgroups *cg, struct cgroup_slot *s)
+{
+	int fd = is_v2(cg, CG_CPU) ? s->v2_fd : s->v1_fd[CG_CPU];
+
+	if (fd >= 0 && (is_v2(cg, CG_CPU) ? cgroup_put(fd, "cpu.max", "max")
+					  : cgroup_put(fd, "cpu.cfs_quota_us", "-1")))
+		s->cpu_millis = 0;
+}
+
 void cgroup_unthrottle(const struct cgroups *cg, struct cgroup_slot *s)
 {
-	if (!s->cpu_millis)
-		return;
-	if (is_v2(cg, CG_CPU) ? cgroup_put(s->v2_fd, "cpu.max", "max")
-			      : cgroup_put(s->v1_fd[CG_CPU], "cpu.cfs_quota_us", "-1"))
-		s->cpu_millis = 0;
+	if (s->cpu_millis)
+		cgroup_lift_quota(cg, s);
 }
 
 void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s)
 {
 	s->was_killed = true;
+	cgroup_lift_quota(cg, s);
 	if (s->v2_fd >= 0 && cg->has_kill)
 		(void)cgroup_put(s->v2_fd, "cgroup.kill", "1");
 	else if (s->v2_fd >= 0)

@@ -69,6 +69,8 @@ bool cgroup_oom_is_eventfd(const struct cgroup_slot *s);
 uint32_t cgroup_oom_kills(const struct cgroup_slot *s);
 /* Let what was killed end at full speed: a process that may not run cannot even die. */
 void cgroup_unthrottle(const struct cgroups *cg, struct cgroup_slot *s);
+/* The same for groups of another launcher, whose limits are not known. */
+void cgroup_lift_quota(const struct cgroups *cg, struct cgroup_slot *s);
 /* SIGKILL everything in it, in one go where the kernel can. */
 void cgroup_kill(const struct cgroups *cg, struct cgroup_slot *s);
 /* Empty and without limits again. */

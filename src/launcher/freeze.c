@@ -12,13 +12,19 @@
 #include "launcher/launcher.h"
 #include "launcher/reply.h"
 
-static int set(const struct launcher_request *rq, int group_fd, struct failure *f)
+static int set(const struct launcher_request *rq, struct cgroup_slot *groups, struct failure *f)
 {
+	bool is_to_end = rq->head.op == LAUNCHER_RELEASE;
+
 	/* asked with the group open: a name is there only as long as its cell's groups are, so it is that cell's */
-	if (group_fd < 0 || !slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE]))
+	if ((groups->v2_fd < 0 && !is_to_end) ||
+		!slot_is_owned_by(rq->head.slot, rq->texts[LAUNCHER_TEXT_TITLE]))
 		return fail_with(f, LAUNCHER_STEP_FREEZE, ENOENT,
 			"find the cell's cgroup below our own", NULL);
-	if (!cgroup_put(group_fd, "cgroup.freeze", rq->head.op == LAUNCHER_FREEZE ? "1" : "0"))
+	if (is_to_end)
+		cgroup_lift_quota(&host.cgroups, groups);
+	if (groups->v2_fd >= 0 && !cgroup_put(groups->v2_fd, "cgroup.freeze",
+					  rq->head.op == LAUNCHER_FREEZE ? "1" : "0"))
 		return fail(f, LAUNCHER_STEP_FREEZE, "write to", "cgroup.freeze");
 	return 0;
 }
@@ -32,8 +38,10 @@ void freeze_slot(const struct launcher_request *rq, int control_fd)
 
 	cgroup_slot_init(&groups);
 	cgroup_adopt(&host.cgroups, &groups, rq->head.slot);
-	if (set(rq, groups.v2_fd, &f) == 0) {
-		auto_fd int events = openat(groups.v2_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	if (set(rq, &groups, &f) == 0) {
+		auto_fd int events = groups.v2_fd < 0 ? -1
+						      : openat(groups.v2_fd, "cgroup.events",
+								O_RDONLY | O_CLOEXEC);
 
 		(void)reply_send(control_fd, &r, events);
 	} else {

@@ -206,8 +206,8 @@ static const char *take_fds(const struct launcher_head *h, struct taken *t,
 		!take(t, h->scratch_fd, true, &ret->scratch_fd) ||
 		!take(t, h->slots_fd, h->op != LAUNCHER_HELLO, &ret->slots_fd))
 		return "an fd is named twice or did not come";
-	bool is_pausing = h->op == LAUNCHER_FREEZE || h->op == LAUNCHER_THAW;
-	bool has_second = h->op == LAUNCHER_HELLO || (is_pausing && ret->hold_fd >= 0);
+	bool has_second =
+		h->op == LAUNCHER_HELLO || (launcher_is_about_motion(h->op) && ret->hold_fd >= 0);
 
 	if (!is_create && t->n_taken != (has_second ? 2 : 1))
 		return "fds without a cell to make";

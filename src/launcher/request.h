@@ -32,9 +32,15 @@ enum launcher_op {
 	LAUNCHER_REMOVE,    /* end what lives in a slot and free it. fds: control */
 	LAUNCHER_PRUNE,	    /* free what crashed launchers left. fds: control */
 	LAUNCHER_FREEZE, /* have what lives in a slot stand still. fds: control, hold. DONE brings its cgroup.events */
-	LAUNCHER_THAW, /* have it go on. fds: control, hold */
+	LAUNCHER_THAW,	  /* have it go on. fds: control, hold */
+	LAUNCHER_RELEASE, /* have it go on at full speed: it is to end. fds: control, hold */
 	LAUNCHER_OP_COUNT
 };
+
+static inline bool launcher_is_about_motion(uint16_t op)
+{
+	return op == LAUNCHER_FREEZE || op == LAUNCHER_THAW || op == LAUNCHER_RELEASE;
+}
 
 enum launcher_flags {
 	LAUNCHER_KEEP = 1 << 0,	    /* the cell outlives launcher and client */

@@ -469,7 +469,7 @@ static void handle(void *buf, size_t len, int *fds, size_t n_fds, const struct f
 			create(&rq, control);
 		} else if (rq.head.op == LAUNCHER_REMOVE) {
 			remove_slot(&rq, control);
-		} else if (rq.head.op == LAUNCHER_FREEZE || rq.head.op == LAUNCHER_THAW) {
+		} else if (launcher_is_about_motion(rq.head.op)) {
 			freeze_slot(&rq, control);
 			close(control);
 		} else {

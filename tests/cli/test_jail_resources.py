@@ -40,16 +40,21 @@ def guest_of(c, name):
     return c.ok("inspect", "--json", name).json["guest_pid"]
 
 
-def group_file(pid, controller, file_v1, file_v2):
-    """The setting of the group a process is in."""
+def group_path(pid, controller, file_v1, file_v2):
+    """The file with a setting of the group a process is in."""
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         for base, wanted, file in ((f"/sys/fs/cgroup/{controller}", controller, file_v1),
                                    ("/sys/fs/cgroup", "", file_v2)):
             found = Path(f"{base}{path}") / file
             if wanted in names.split(",") and found.exists():
-                return found.read_text().strip()
+                return found
     return None
+
+
+def group_file(pid, controller, file_v1, file_v2):
+    found = group_path(pid, controller, file_v1, file_v2)
+    return found and found.read_text().strip()
 
 
 def test_a_dedicated_cell_has_its_cpu_to_itself(root_jail):
@@ -166,6 +171,20 @@ def test_a_limited_cell_has_limits_nobody_named(root_jail):
     assert group_file(pid, "memory", "memory.limit_in_bytes", "memory.max") == str(512 << 20)
     assert group_file(pid, "pids", "pids.max", "pids.max") == "77"
     assert group_file(pid, "cpu", "cpu.cfs_quota_us", "cpu.max") in ("100000", "100000 100000")
+
+
+def test_a_crowd_with_hardly_any_cpu_can_be_removed(root_jail):
+    """Each of them needs a little of it to die."""
+    if not root_jail.has("limits.cpus"):
+        pytest.skip("no limits here")
+    root_jail.ok("create", "box", "--cpus", "1", "--pids", "2000")
+    pid = guest_of(root_jail, "box")
+    root_jail.ok("exec", "-d", "box", "--", "sh", "-c", "for i in $(seq 1800); do sleep 1000 & done; wait")
+    wait_until(lambda: len(descendants(pid)) > 1800, what="a crowd")
+    quota = group_path(pid, "cpu", "cpu.cfs_quota_us", "cpu.max")
+    quota.write_text("2000")  # of 100,000: as with --cpus 0.02, but the crowd is there sooner
+    root_jail.ok("rm", "-f", "box")
+    assert not descendants(pid) and root_jail.names() == []
 
 
 def test_back_ends_without_limits_refuse_the_models(jail):

@@ -244,6 +244,7 @@ TEST(a_lock_comes_with_a_pause_and_with_no_other_question)
 {
 	ASSERT_OK(pack_held(LAUNCHER_FREEZE, 11, -1));
 	ASSERT_OK(pack_held(LAUNCHER_THAW, 11, -1));
+	ASSERT_OK(pack_held(LAUNCHER_RELEASE, 11, -1));
 	ASSERT_OK(pack_held(LAUNCHER_FREEZE, -1, -1));
 	ASSERT_OK(pack_held(LAUNCHER_PRUNE, -1, -1));
 	ASSERT_ERR(pack_held(LAUNCHER_FREEZE, -1, 11), -EPROTO);

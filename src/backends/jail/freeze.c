@@ -88,6 +88,11 @@ static int refuse_nameless(struct cell_error *err)
 	return cell_error_hint(err, r, "make one with a name: cell create");
 }
 
+void jail_release(struct cell *c)
+{
+	(void)ask(c, LAUNCHER_RELEASE, NULL, NULL);
+}
+
 int jail_pause(struct cell *c, bool is_on, struct cell_error *err)
 {
 	/* its slot does not say whose it is, and has the next cell right after it */

@@ -468,8 +468,7 @@ static int jail_destroy(struct cell *c, struct cell_error *err)
 		close_control(s);
 	}
 	struct cell_error why = {0};
-	if (cell_is_paused(c)) /* else it could not be asked, and would be waited for */
-		(void)jail_pause(c, false, NULL);
+	jail_release(c);
 	r = cell_guest_stop(c, &why);
 	/* we have given up the right to kill it since the launcher was started; the launcher has not */
 	if (r < 0 && r != -EPERM) {

@@ -20,7 +20,7 @@ int jail_slot_ask(struct cell *c, enum launcher_op op, struct cell_error *err)
 		.scratch_fd = -1};
 
 	/* held by the request itself: when we are killed, nobody resumes what is yet to be paused */
-	if (op == LAUNCHER_FREEZE || op == LAUNCHER_THAW)
+	if (launcher_is_about_motion((uint16_t)op))
 		rq.hold_fd = cell_lock_fd(c);
 	if (!has_slot && op != LAUNCHER_REMOVE)
 		return cell_fail(err, CELL_EGONE, 0, "the cell has no slot");

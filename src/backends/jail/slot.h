@@ -11,5 +11,7 @@ int jail_slot_ask(struct cell *c, enum launcher_op op, struct cell_error *err);
 /* ---- freeze.c ---- */
 
 int jail_pause(struct cell *c, bool is_on, struct cell_error *err);
+/* So that it can end: whoever stands still cannot be asked to, and who hardly runs takes long to die. */
+void jail_release(struct cell *c);
 /* Until a cgroup.events says that all of its group stand still: -ETIMEDOUT, or why it cannot be read (-ENODEV: the group is gone). */
 int jail_await_frozen(int events_fd);
