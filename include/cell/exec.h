@@ -43,8 +43,9 @@ enum cell_exec_flags {
 struct cell_exec_opts {
 	const char *const *argv; /* NULL-terminated; or */
 	const char *shell;	 /* a command line for /bin/sh -c */
-	const char *id;		 /* the caller's own id for it (A-Za-z0-9._-); a second start with
-				    the same id is CELL_EEXISTS, so a retry never runs twice */
+	const char *id;		 /* the caller's own id for it (1 to 63 of A-Za-z0-9._-, the first a
+				    letter or digit); a second start with the same id is
+				    CELL_EEXISTS, so a retry never runs twice */
 	const char *cwd;	 /* relative to the workspace, or absolute in the cell */
 	const char *const *env;	 /* "K=V" over the cell's own, NULL-terminated */
 	const char *user;	 /* name or uid[:gid] in the cell */

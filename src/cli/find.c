@@ -35,7 +35,8 @@ static int look(const struct cell_exec_info *info, void *user)
 		s->exact = found_of(info);
 		s->is_exact = true;
 	}
-	if (s->word && !strncmp(info->id, s->word, strlen(s->word))) {
+	/* no word at all is no beginning: a variable without a value must not end a command */
+	if (s->word && *s->word && !strncmp(info->id, s->word, strlen(s->word))) {
 		s->prefix = found_of(info);
 		s->n_prefix++;
 	}

@@ -63,9 +63,9 @@ int cell_code_exec(struct cell *c, const struct cell_code_opts *opts, const char
 
 	if (r < 0)
 		return r;
-	if (o.id && strlen(o.id) >= CELL_EXEC_ID_MAX)
-		return cell_fail(err, CELL_EINVAL, EINVAL, "run code: id '%.64s...' is too long",
-			o.id);
+	r = exec_id_check(o.id, "run code", err);
+	if (r < 0)
+		return r;
 	if (opts->context && strlen(opts->context) >= CELL_CONTEXT_MAX)
 		return cell_fail(err, CELL_EINVAL, EINVAL,
 			"run code: the context's name '%.64s...' is too long", opts->context);

@@ -126,23 +126,33 @@ int exec_surroundings(const struct cell *c, const struct cell_exec_opts *o, bool
 	return too_large(r, err);
 }
 
+_Static_assert(WIRE_MAX_ID == CELL_EXEC_ID_MAX - 1, "an id fits where it is kept");
+
+int exec_id_check(const char *id, const char *what, struct cell_error *err)
+{
+	if (!id || wire_is_id(id))
+		return 0;
+	int r = cell_fail(err, CELL_EINVAL, 0, "%s: id '%.64s' is not " WIRE_ID_RULE, what, id);
+	return cell_error_hint(err, r, "leave it out to get one");
+}
+
 int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet, struct buf *b,
 	struct cell_error *err)
 {
 	if (err)
 		err->code = CELL_OK;
-	if (o->id && strlen(o->id) >= CELL_EXEC_ID_MAX)
-		return cell_fail(err, CELL_EINVAL, EINVAL,
-			"run a command: id '%.64s...' is too long", o->id);
+	int r = exec_id_check(o->id, "run a command", err);
+	if (r < 0)
+		return r;
 	if (o->label && strlen(o->label) >= CELL_EXEC_LABEL_MAX)
 		return cell_fail(err, CELL_EINVAL, EINVAL,
 			"run a command: label '%.64s...' is too long", o->label);
 	if (o->user && !cell_supports(c, CELL_CAP_USER)) {
-		int r = cell_fail(err, CELL_ENOTSUP, 0,
+		r = cell_fail(err, CELL_ENOTSUP, 0,
 			"run a command as user '%.64s': commands of this cell have one user",
 			o->user);
 		return cell_error_hint(err, r, "leave the user out");
 	}
-	int r = put_command(o, b, err);
+	r = put_command(o, b, err);
 	return r < 0 ? too_large(r, err) : exec_surroundings(c, o, is_quiet, b, err);
 }

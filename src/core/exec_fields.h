@@ -18,3 +18,5 @@ int exec_fields(const struct cell *c, const struct cell_exec_opts *o, bool is_qu
 /* All but the command itself. */
 int exec_surroundings(const struct cell *c, const struct cell_exec_opts *o, bool is_quiet,
 	struct buf *b, struct cell_error *err);
+/* An id of the caller's own; NULL is fine. `what` is being done. */
+int exec_id_check(const char *id, const char *what, struct cell_error *err);

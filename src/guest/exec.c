@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec.c: EXEC and ATTACH: a request becomes a launch, a launch becomes a job with a stream on it.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -185,15 +184,12 @@ int order_open_cwd(struct order *o, struct cell_error *err)
 
 static int check_id(const char *id, struct cell_error *err)
 {
-	for (const char *p = id; *p; p++) {
-		if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
-			return cell_fail(err, CELL_EINVAL, EINVAL,
-				"exec: id '%.64s' may have only letters, digits, '.', '_' and '-'",
-				id);
-	}
-	if (job_find(id))
-		return cell_fail(err, CELL_EEXISTS, EEXIST, "exec: id '%.64s' was used before", id);
-	return 0;
+	if (!wire_is_id(id))
+		return cell_fail(err, CELL_EINVAL, 0, "exec: id '%.64s' is not " WIRE_ID_RULE, id);
+	if (!job_find(id))
+		return 0;
+	int r = cell_fail(err, CELL_EEXISTS, 0, "exec: id '%.64s' was used before", id);
+	return cell_error_hint(err, r, "an id is used once; take a new one, or look at this one");
 }
 
 static int check_label(const char *label, struct cell_error *err)

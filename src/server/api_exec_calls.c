@@ -11,23 +11,13 @@
 #include "server/exec.h"
 #include "server/seat.h"
 #include "server/session.h"
+#include "wire/wire.h"
 
-/* It becomes a file's name here, and an argument elsewhere. */
 int exec_check_id(const char *id, struct cell_error *err)
 {
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	size_t n = id ? strlen(id) : 1;
-
-	if (id && (n >= CELL_EXEC_ID_MAX || !*id || !strchr(letters, *id)))
-		n = 0;
-	for (const char *p = id; n && p && *p; p++)
-		if (!strchr(letters, *p) && !strchr("._-", *p))
-			n = 0;
-	if (n)
+	if (!id || wire_is_id(id))
 		return 0;
-	int r = cell_fail(err, CELL_EINVAL, 0,
-		"'id' must be 1 to 63 letters, digits and . _ -, beginning with a letter or digit");
+	int r = cell_fail(err, CELL_EINVAL, 0, "'id' must be " WIRE_ID_RULE);
 	return cell_error_hint(err, r, "leave it out to get one");
 }
 

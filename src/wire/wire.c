@@ -226,3 +226,20 @@ int wire_record_next(const uint8_t *p, size_t n, const uint8_t **ret, size_t *re
 	*ret_used = 4 + (size_t)len;
 	return 1;
 }
+
+static bool is_letter_or_digit(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool wire_is_id(const char *id)
+{
+	size_t n = 0;
+
+	if (!is_letter_or_digit(*id))
+		return false;
+	for (; id[n]; n++)
+		if (!is_letter_or_digit(id[n]) && !strchr("._-", id[n]))
+			return false;
+	return n <= WIRE_MAX_ID;
+}

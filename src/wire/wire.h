@@ -283,6 +283,11 @@ char *wire_find_str(const void *p, size_t len, unsigned tag, size_t max);
  * -EOPNOTSUPP with *ret_tag the one not known. */
 int wire_check(const void *p, size_t len, const uint16_t *known, size_t n_known, unsigned *ret_tag);
 
+/* Whether a caller may give this id to a command: 1 to 63 of A-Za-z0-9._-, the first no sign. It becomes a file's name and an argument. */
+bool wire_is_id(const char *id);
+#define WIRE_MAX_ID  63
+#define WIRE_ID_RULE "1 to 63 letters, digits and . _ -, beginning with a letter or digit"
+
 /* Record streams: u32 length, then fields. wire_record_next gives 1 and the record when one is
  * complete at the front of the n bytes (*ret_used says how many it took), 0 when more bytes are
  * needed, -EPROTO when its length passes WIRE_MAX_RECORD. */

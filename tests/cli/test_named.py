@@ -71,6 +71,30 @@ def test_an_id_is_used_once(cell, web):
     assert (cell.workspace / "ran").read_text() == "x\n"
 
 
+def test_an_id_says_what_it_may_be(cell, web):
+    for bad in ("", "-x", "..", "a/b", b"\xff", "a" * 64):
+        cell.fails("exec", "--id", bad, "web", "--", "touch", "ran", says=["1 to 63 letters"])
+    assert not (cell.workspace / "ran").exists()
+    assert cell.ok("exec", "-d", "--id", "a" * 63, "web", "--", "true").text == "a" * 63 + "\n"
+
+
+def test_an_automatic_id_passes_by_one_that_was_given(cell, web):
+    cell.ok("exec", "--id", "e1", "web", "--", "echo", "given")
+    made = cell.ok("exec", "-d", "web", "--", "echo", "made").text.strip()
+    assert made != "e1"
+    cell.fails("exec", "--id", made, "web", "--", "true", says=["was used before", "hint: "])
+    assert cell.ok("logs", "web", "e1").text == "given\n"
+
+
+def test_an_id_without_a_letter_means_no_command(cell, web):
+    """A variable without a value in a script, and one command that runs."""
+    ident = cell.ok("exec", "-d", "web", "--", "sleep", "1000").text.strip()
+    for verb in ("signal", "attach", "logs"):
+        cell.fails(verb, "web", "", says=["no command with the id ''"])
+    assert cell.ps("web")[ident]["state"] == "running"
+    cell.ok("signal", "web", ident[:1])  # a beginning is enough
+
+
 def test_a_detached_command_goes_on(cell, web):
     ident = cell.ok("exec", "--detach", "web", "--", "sh", "-c",
         "echo one; while [ ! -e stop ]; do sleep 0.02; done; echo two; exit 6").text.strip()

@@ -417,7 +417,8 @@ TEST(an_id_given_by_the_caller_is_used_once)
 
 TEST(an_id_with_odd_characters_is_refused)
 {
-	static const char *const bad[] = {"../up", "a/b", "a b", "new\nline", "\xff",
+	static const char *const bad[] = {"", "-x", "--", "..", "_", "../up", "a/b", "a b",
+		"new\nline", "\xff", "\xc3\xa9",
 		"a-name-that-is-much-longer-than-what-fits-into-the-sixty-four-bytes-of-an-id"};
 	auto_cell struct cell *c = open_cell(s);
 
