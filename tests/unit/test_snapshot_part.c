@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "base/buf.h"
+#include "archive.h"
 #include "base/cleanup.h"
 #include "core/snapshot_part.h"
 #include "core/transfer.h"
@@ -12,33 +12,12 @@
 
 #define MIB (1u << 20)
 
-static struct buf archive = BUF_INIT(16 << 20);
-static size_t archive_at;
-static struct tar_writer writer;
 static struct cell_error error;
-
-static int to_archive(const void *p, size_t n, void *user)
-{
-	(void)user;
-	return buf_add(&archive, p, n);
-}
-
-static ssize_t from_archive(void *p, size_t n, void *user)
-{
-	(void)user;
-	if (n > archive.len - archive_at)
-		n = archive.len - archive_at;
-	if (n)
-		memcpy(p, archive.data + archive_at, n);
-	archive_at += n;
-	return (ssize_t)n;
-}
 
 static void add(const char *name, uint64_t size)
 {
 	struct tar_entry e = {TAR_FILE, name, "", size, 0644, 0, 0, 0};
 
-	writer.fn = to_archive;
 	ASSERT_OK(tar_write_entry(&writer, &e));
 }
 
@@ -129,7 +108,7 @@ TEST(space_on_disk_has_its_own_limit)
 	ASSERT_HAS(error.msg, "bytes that are left for it");
 	ASSERT_OK(take(16 * MIB));
 	/* little things count, too */
-	buf_reset(&archive);
+	archive_begin();
 	add_noise("noise", MIB / 2);
 	ASSERT_OK(tar_write_end(&writer));
 	ASSERT(take(4096) < 0);

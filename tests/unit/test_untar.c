@@ -5,39 +5,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "archive.h"
 #include "base/cleanup.h"
 #include "base/tartree.h"
 #include "base/untar.h"
 #include "tree.h"
 
 #define SECOND INT64_C(1000000000)
-
-static struct buf archive = BUF_INIT(8 << 20);
-static size_t archive_at;
-static struct tar_writer writer;
-
-static int to_archive(const void *p, size_t n, void *user)
-{
-	(void)user;
-	return buf_add(&archive, p, n);
-}
-
-static ssize_t from_archive(void *p, size_t n, void *user)
-{
-	(void)user;
-	if (n > archive.len - archive_at)
-		n = archive.len - archive_at;
-	if (n)
-		memcpy(p, archive.data + archive_at, n);
-	archive_at += n;
-	return (ssize_t)n;
-}
-
-static void begin(void)
-{
-	buf_reset(&archive);
-	writer = (struct tar_writer){.fn = to_archive};
-}
 
 static void add(char type, const char *name, const char *link, const char *text, uint32_t mode)
 {
@@ -99,7 +73,7 @@ TEST(a_tree_comes_out_as_it_was)
 	int dest = make_dest();
 	struct stat st;
 
-	begin();
+	archive_begin();
 	add(TAR_DIRECTORY, "d", "", "", 0555);
 	add_file("d/x", "one");
 	add(TAR_FILE, "d/run", "", "two", 04755);
@@ -175,7 +149,7 @@ TEST(attacks_are_refused_and_the_rest_is_taken_out)
 		int dest = make_dest();
 		tree_link(dest, "old-link", "../beside");
 		tree_link(dest, "old-file-link", "../beside/victim");
-		begin();
+		archive_begin();
 		add_file("good", "good");
 		add(TAR_DIRECTORY, "good-dir", "", "", 0755);
 		add(attacks[i].type, attacks[i].name, attacks[i].link, "", 0644);
@@ -201,7 +175,7 @@ TEST(existing_links_are_replaced_not_written_through)
 	tree_link(dest, "link", "../beside/victim");
 	tree_link(dest, "hard", "../beside/victim");
 	tree_link(dest, "absolute", "/etc/passwd");
-	begin();
+	archive_begin();
 	add_file("file", "new");
 	add_file("absolute", "new");
 	add(TAR_SYMLINK, "link", "file", "", 0777);
@@ -227,7 +201,7 @@ TEST(links_of_the_archive_are_not_gone_through)
 {
 	int dest = make_dest();
 
-	begin();
+	archive_begin();
 	add(TAR_DIRECTORY, "d", "", "", 0755);
 	add(TAR_SYMLINK, "way", "d", "", 0777);
 	add_file("way/new", "x");
@@ -241,7 +215,7 @@ TEST(links_cannot_be_added_up)
 {
 	int dest = make_dest();
 
-	begin();
+	archive_begin();
 	add(TAR_DIRECTORY, "x", "", "", 0755);
 	add(TAR_DIRECTORY, "x/y", "", "", 0755);
 	add(TAR_SYMLINK, "x/y/l", "..", "", 0777);
@@ -257,7 +231,7 @@ TEST(a_hard_link_over_its_own_source_is_no_loss)
 {
 	int dest = make_dest();
 
-	begin();
+	archive_begin();
 	add_file("a", "kept");
 	add(TAR_HARDLINK, "a", "a", "", 0644);
 	add(TAR_HARDLINK, "./a", "././a", "", 0644);
@@ -271,7 +245,7 @@ TEST(too_many_too_deep_and_too_long_are_bounded)
 	int dest = make_dest();
 	struct tar_reader in = TAR_READER_INIT(from_archive, NULL);
 
-	begin();
+	archive_begin();
 	for (int i = 0; i < 10; i++)
 		add_file("same", "x");
 	ASSERT_OK(tar_write_end(&writer));
@@ -280,7 +254,7 @@ TEST(too_many_too_deep_and_too_long_are_bounded)
 	tar_reader_done(&in);
 	ASSERT_OK(take_out(dest));
 
-	begin();
+	archive_begin();
 	for (int i = 0; i < UNTAR_MAX_DEPTH + 1; i++)
 		memcpy(name + 2 * i, "d/", 2);
 	memcpy(name + 2 * UNTAR_MAX_DEPTH + 2, "f", 2);
@@ -307,7 +281,7 @@ TEST(a_cut_archive_leaves_no_half_file)
 {
 	int dest = make_dest();
 
-	begin();
+	archive_begin();
 	add_file("whole", "whole");
 	add_file("half", "0123456789");
 	ASSERT_OK(tar_write_end(&writer));
@@ -323,7 +297,7 @@ TEST(odd_names_are_names)
 {
 	int dest = make_dest();
 
-	begin();
+	archive_begin();
 	add_file("new\nline", "1");
 	add_file("bad\xff\xfe", "2");
 	add_file("-rf", "3");
@@ -360,7 +334,7 @@ TEST(a_directory_goes_through_a_stream_and_comes_back)
 	ASSERT(ftruncate(big, 3 << 20) == 0 && pwrite(big, "end", 3, (3 << 20) - 3) == 3);
 	close(big);
 
-	begin();
+	archive_begin();
 	ASSERT_OK(tartree_write(src, "src", &writer, -1, &error));
 	ASSERT_OK(take_out(dest));
 	ASSERT_STR(tree_text(dest, "a"), "aaa");
@@ -394,7 +368,7 @@ TEST(a_file_that_shrinks_meanwhile_is_filled_up)
 	struct stat st;
 
 	ASSERT(ftruncate(fd, 100000) == 0);
-	begin();
+	archive_begin();
 	writer.fn = shrinking;
 	writer.user = &fd;
 	ASSERT_OK(tartree_write(top, "top", &writer, -1, &error));
@@ -409,7 +383,7 @@ TEST(a_root_tree_has_links_for_whoever_has_it_as_root)
 	char link[64] = "";
 
 	kind = UNTAR_ROOT_TREE;
-	begin();
+	archive_begin();
 	add(TAR_DIRECTORY, "bin", "", "", 0755);
 	add_file("bin/busybox", "program");
 	add(TAR_SYMLINK, "bin/sh", "/bin/busybox", "", 0777);
@@ -432,7 +406,7 @@ TEST(no_link_of_a_root_tree_is_followed)
 	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
 		int dest = make_dest();
 
-		begin();
+		archive_begin();
 		add(TAR_SYMLINK, "l", targets[i], "", 0777);
 		add_file("l/new", "outside");
 		add_file("l/victim", "outside");
@@ -459,7 +433,7 @@ TEST(zeros_are_taken_out_as_holes)
 	ASSERT(fd >= 0 && ftruncate(fd, (off_t)size) == 0 && fstat(fd, &plain) == 0);
 	if (plain.st_blocks > 1024)
 		SKIP("the file system of TMPDIR has no holes");
-	begin();
+	archive_begin();
 	ASSERT_OK(tar_write_entry(&writer, &e));
 	ASSERT_OK(tar_write_data(&writer, "front", 5));
 	for (uint64_t at = 5; at < size - 65536; at += 65536)
@@ -488,7 +462,7 @@ TEST(a_root_tree_keeps_its_owners)
 		SKIP("only root can give files away");
 	int dest = make_dest();
 	kind = UNTAR_ROOT_TREE;
-	begin();
+	archive_begin();
 	ASSERT_OK(tar_write_entry(&writer, &e));
 	e.type = TAR_DIRECTORY;
 	e.name = "d";
