@@ -36,7 +36,8 @@ static struct kind current, candidate;
 static bool has_current;
 static unsigned n_candidate, n_failures;
 static size_t n_wanted = 1, n_pinned;
-static struct launcher_request like; /* the last of its kind, without fds */
+/* the last of its kind, without fds */
+static struct launcher_request like = LAUNCHER_REQUEST_INIT(LAUNCHER_CREATE);
 static int guest_fd = -1;
 static char title[LEASE_TITLE_SIZE];
 
@@ -207,8 +208,6 @@ const struct launcher_request *park_request(int *ret_lease_fd, int *ret_their_fd
 		text += strlen(text) + 1;
 	}
 	like.texts[LAUNCHER_TEXT_TITLE] = title;
-	like.control_fd = like.hold_fd = like.workspace_fd = like.filter_fd = like.scratch_fd = -1;
-	like.slots_fd = -1;
 	like.guest_fd = guest_fd;
 	like.stream_fd = *ret_their_fd = pair[1];
 	*ret_lease_fd = pair[0];

@@ -136,6 +136,12 @@ struct launcher_request {
 	struct launcher_rule rules[LAUNCHER_MAX_RULES];
 	size_t n_rules;
 };
+#define LAUNCHER_REQUEST_INIT(what)                                                   \
+	{                                                                             \
+		.head.op = (what), .control_fd = -1, .stream_fd = -1, .guest_fd = -1, \
+		.hold_fd = -1, .workspace_fd = -1, .filter_fd = -1, .scratch_fd = -1, \
+		.slots_fd = -1                                                        \
+	}
 
 /* Check a whole message against the rules and fill *ret. `fds` are those that came with it. `buf`
  * is changed (texts get their NUL). 0, or -EPROTO with *why saying which rule was broken. Every fd

@@ -143,20 +143,16 @@ TEST(a_head_that_breaks_a_rule_is_refused)
 
 static int pack_rule(struct launcher_rule r, uint32_t flags, const char *resolv)
 {
-	struct launcher_request rq = {.head = {.op = LAUNCHER_CREATE, .flags = flags},
-		.texts = {[LAUNCHER_TEXT_RESOLV] = resolv},
-		.control_fd = 10,
-		.stream_fd = 11,
-		.guest_fd = 12,
-		.hold_fd = -1,
-		.workspace_fd = -1,
-		.filter_fd = -1,
-		.scratch_fd = -1,
-		.slots_fd = -1,
-		.rules = {r},
-		.n_rules = r.family ? 1 : 0};
+	struct launcher_request rq = LAUNCHER_REQUEST_INIT(LAUNCHER_CREATE);
 	const char *why;
 
+	rq.head.flags = flags;
+	rq.texts[LAUNCHER_TEXT_RESOLV] = resolv;
+	rq.control_fd = 10;
+	rq.stream_fd = 11;
+	rq.guest_fd = 12;
+	rq.rules[0] = r;
+	rq.n_rules = r.family ? 1 : 0;
 	len = (size_t)ASSERT_OK(launcher_pack(&rq, buf, fds, &n_fds));
 	return parse(&why);
 }
@@ -225,17 +221,12 @@ TEST(a_rule_that_is_malformed_is_refused)
 
 static int pack_held(uint16_t op, int hold_fd, int workspace_fd)
 {
-	struct launcher_request rq = {.head.op = op,
-		.control_fd = 10,
-		.stream_fd = -1,
-		.guest_fd = -1,
-		.hold_fd = hold_fd,
-		.workspace_fd = workspace_fd,
-		.filter_fd = -1,
-		.scratch_fd = -1,
-		.slots_fd = -1};
+	struct launcher_request rq = LAUNCHER_REQUEST_INIT(op);
 	const char *why;
 
+	rq.control_fd = 10;
+	rq.hold_fd = hold_fd;
+	rq.workspace_fd = workspace_fd;
 	len = (size_t)ASSERT_OK(launcher_pack(&rq, buf, fds, &n_fds));
 	return parse(&why);
 }
@@ -335,19 +326,14 @@ TEST(every_step_has_words)
 /* A request for cells made ahead, packed into buf and fds. */
 static void pack_fill(const char *warm, int stream_fd, uint32_t flags)
 {
-	struct launcher_request rq = {
-		.head = {.op = LAUNCHER_CREATE, .flags = flags, .slot = 3},
-		.texts = {[LAUNCHER_TEXT_WARM] = warm},
-		.control_fd = 10,
-		.stream_fd = stream_fd,
-		.guest_fd = 12,
-		.hold_fd = -1,
-		.workspace_fd = -1,
-		.filter_fd = -1,
-		.scratch_fd = -1,
-		.slots_fd = -1,
-	};
+	struct launcher_request rq = LAUNCHER_REQUEST_INIT(LAUNCHER_CREATE);
 
+	rq.head.flags = flags;
+	rq.head.slot = 3;
+	rq.texts[LAUNCHER_TEXT_WARM] = warm;
+	rq.control_fd = 10;
+	rq.stream_fd = stream_fd;
+	rq.guest_fd = 12;
 	len = (size_t)ASSERT_OK(launcher_pack(&rq, buf, fds, &n_fds));
 }
 

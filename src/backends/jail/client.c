@@ -232,15 +232,9 @@ static int be_ready(struct cell_error *err)
 		return cell_fail_errno(err, errno, "make a socket pair for the launcher");
 	ours = pair[0];
 	theirs = pair[1];
-	struct launcher_request rq = {.head.op = LAUNCHER_HELLO,
-		.control_fd = theirs,
-		.stream_fd = -1,
-		.guest_fd = -1,
-		.hold_fd = -1,
-		.workspace_fd = -1,
-		.filter_fd = -1,
-		.scratch_fd = -1,
-		.slots_fd = slots};
+	struct launcher_request rq = LAUNCHER_REQUEST_INIT(LAUNCHER_HELLO);
+	rq.control_fd = theirs;
+	rq.slots_fd = slots;
 	r = send_on(launcher.fd, &rq, err);
 	if (r == -EPIPE || r == -ECONNRESET)
 		return fail_dead(err);

@@ -46,6 +46,12 @@ struct plan {
 	int n_opened, opened[LAUNCHER_MAX_FDS];
 };
 
+#define PLAN_INIT(cell)                                                    \
+	{                                                                  \
+		.c = (cell), .rq = LAUNCHER_REQUEST_INIT(LAUNCHER_CREATE), \
+		.image = CELL_IMAGE_INIT                                   \
+	}
+
 static void plan_done(struct plan *p)
 {
 	for (int i = 0; i < p->n_opened; i++)
@@ -243,10 +249,8 @@ static int plan_make(struct plan *p, const struct cell_spec *spec, struct cell_e
 	struct launcher_head *h = &p->rq.head;
 	int r;
 
-	h->op = LAUNCHER_CREATE;
 	h->owner_uid = geteuid();
 	h->owner_gid = getegid();
-	p->rq.hold_fd = p->rq.workspace_fd = p->rq.filter_fd = p->rq.scratch_fd = -1;
 	if (!cell_is_ephemeral(p->c))
 		h->flags |= LAUNCHER_KEEP;
 	p->rq.texts[LAUNCHER_TEXT_WARM] = cell_warm(p->c);
@@ -366,7 +370,7 @@ static int launch(void *user, const char *title, int stream_fd, pid_t *ret_pid, 
 
 static int jail_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
-	auto_plan struct plan p = {.c = c, .image = CELL_IMAGE_INIT};
+	auto_plan struct plan p = PLAN_INIT(c);
 	int r = plan_make(&p, spec, err);
 
 	if (r < 0)
@@ -378,7 +382,7 @@ static int jail_create(struct cell *c, const struct cell_spec *spec, struct cell
 static int jail_shelf(struct cell *c, const struct cell_spec *spec, unsigned n,
 	struct cell_error *err)
 {
-	auto_plan struct plan p = {.c = c, .image = CELL_IMAGE_INIT};
+	auto_plan struct plan p = PLAN_INIT(c);
 	struct launcher_reply reply;
 
 	if (spec->scratch == CELL_SCRATCH_DISK)

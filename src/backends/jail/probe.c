@@ -34,14 +34,9 @@ static struct {
 
 static int try_cell(uint32_t flags, struct launcher_reply *ret, struct cell_error *err)
 {
-	struct launcher_request rq = {
-		.head = {.op = LAUNCHER_CREATE, .flags = LAUNCHER_TRIAL | flags},
-		.stream_fd = -1,
-		.guest_fd = -1,
-		.hold_fd = -1,
-		.workspace_fd = -1,
-		.filter_fd = -1,
-		.scratch_fd = -1};
+	struct launcher_request rq = LAUNCHER_REQUEST_INIT(LAUNCHER_CREATE);
+
+	rq.head.flags = LAUNCHER_TRIAL | flags;
 	auto_fd int control = jail_client_send(&rq, err);
 
 	return control < 0 ? control

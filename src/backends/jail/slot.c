@@ -11,13 +11,7 @@ int jail_slot_ask(struct cell *c, enum launcher_op op, struct cell_error *err)
 	int64_t slot = cell_note_int(c, "jail_slot", -1);
 	bool has_slot = slot >= 0 && slot < LAUNCHER_MAX_SLOTS;
 	char title[160] = "";
-	struct launcher_request rq = {.head.op = (uint16_t)op,
-		.stream_fd = -1,
-		.guest_fd = -1,
-		.hold_fd = -1,
-		.workspace_fd = -1,
-		.filter_fd = -1,
-		.scratch_fd = -1};
+	struct launcher_request rq = LAUNCHER_REQUEST_INIT((uint16_t)op);
 
 	/* held by the request itself: when we are killed, nobody resumes what is yet to be paused */
 	if (launcher_is_about_motion((uint16_t)op))
