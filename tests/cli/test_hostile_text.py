@@ -2,14 +2,12 @@
 """What others say and a terminal would obey: a server, a registry, an engine and a cell that put control sequences into every text they
 send. People see them spelled out; programs that read the JSON or a pipe get the bytes."""
 
-import contextlib
 import http.server
 import json
 import os
 import socketserver
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from test_terminal import Terminal
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "lib"))
 from registries import Image, scripted  # noqa: E402
+from serving import serving  # noqa: E402
 
 # A title, a line that overwrites another, a colour by a control character of eight bits, an order of reading, a tag nobody sees, a forged line.
 HOSTILE = "\x1b]0;owned\x07\r\x9b31m\u202eevil\u2066\x7f\U000e0041\ncell: all is well"
@@ -92,18 +91,6 @@ class Liar(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     do_GET = do_POST = do_DELETE = do_PUT = answer
-
-
-@contextlib.contextmanager
-def serving(server):
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

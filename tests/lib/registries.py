@@ -15,12 +15,12 @@ import socket
 import subprocess
 import tarfile
 import tempfile
-import threading
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
+from serving import serving
 
 OCI = "application/vnd.oci.image.manifest.v1+json"
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
@@ -137,17 +137,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@contextlib.contextmanager
 def scripted(image, **kwargs):
-    server = Scripted(image, **kwargs)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return serving(Scripted(image, **kwargs))
 
 
 def free_port():

@@ -67,7 +67,26 @@ def make_tgz(directory, name, version="1.0.0", dependencies=None, files=None, ex
     return path
 
 
-class Registry:
+class Server:
+    """What answers on 127.0.0.1 until the `with` around it ends."""
+
+    def serve(self, handler, path=""):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}{path}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+class Registry(Server):
     """An npm registry over a directory of .tgz files made by make_tgz, on 127.0.0.1."""
 
     def __init__(self, directory, wrong=False):
@@ -97,26 +116,14 @@ class Registry:
                         versions[package["version"]] = {"dist": {"tarball": f"http://{self.headers['Host']}/-/{p.name}", "integrity": "sha512-" + digest}}
                 self.answer(200 if versions else 404, json.dumps({"name": name, "versions": versions}).encode())
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.serve(Handler)
 
 
 def sha256(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-class Index:
+class Index(Server):
     """A simple index (PEP 503, or 691 with as_json) over a directory of wheels, on 127.0.0.1."""
 
     def __init__(self, directory, as_json=False, with_hashes=True):
@@ -176,18 +183,9 @@ class Index:
                     links = "".join(f'<a href="../../files/{p.name}{"#sha256=" + sha256(p) if index.with_hashes else ""}">{p.name}</a>' for p in found)
                     self.answer(200, "text/html; charset=utf-8", f"<html><body>{links}</body></html>".encode())
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/simple"
-
-    def __enter__(self):
-        return self
+        self.serve(Handler, "/simple")
 
     def __exit__(self, *_):
         if self.hold:
             self.hold.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        super().__exit__()
