@@ -11,7 +11,6 @@
 #include "cli/find.h"
 #include "cli/memory.h"
 #include "cli/output.h"
-#include "cli/signals.h"
 
 static int join(struct cli *cli, const struct cli_args *args, struct cell *c,
 	const struct cli_found *found, struct cell_error *err)
@@ -55,21 +54,7 @@ static int join(struct cli *cli, const struct cli_args *args, struct cell *c,
 
 static int attach(struct cli *cli, const struct cli_args *args)
 {
-	auto_(cli_cell_close) struct cell *c = NULL;
-	struct cell_error err = {0};
-	struct cli_found found;
-	int code;
-
-	if (cli_args_count(args, 1, 2, &err) < 0)
-		return cli_fail(cli, &err);
-	cli_signals_catch();
-	cli_signals_patience(1);
-	if (cli_cell_open(args->operands[0], &c, &err) < 0 ||
-		cli_find_exec(c, args->operands[1], true, &found, &err) < 0)
-		return cli_fail(cli, &err);
-	cli_signals_patience(CLI_PATIENT);
-	code = join(cli, args, c, &found, &err);
-	return code < 0 ? cli_fail(cli, &err) : code;
+	return cli_on_exec(cli, args, true, join);
 }
 
 static const struct cli_option options[] = {

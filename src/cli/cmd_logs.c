@@ -13,7 +13,6 @@
 #include "cli/find.h"
 #include "cli/memory.h"
 #include "cli/output.h"
-#include "cli/signals.h"
 #include "core/run_gather.h"
 
 /* Only the stream that was asked for. */
@@ -119,23 +118,15 @@ static int show(struct cli *cli, const struct cli_args *args, struct cell *c, co
 	return r;
 }
 
+static int show_either(struct cli *cli, const struct cli_args *args, struct cell *c,
+	const struct cli_found *found, struct cell_error *err)
+{
+	return (found->is_code ? show_run : show)(cli, args, c, found->id, err);
+}
+
 static int logs(struct cli *cli, const struct cli_args *args)
 {
-	auto_(cli_cell_close) struct cell *c = NULL;
-	struct cell_error err = {0};
-	struct cli_found found;
-	int code;
-
-	if (cli_args_count(args, 1, 2, &err) < 0)
-		return cli_fail(cli, &err);
-	cli_signals_catch();
-	cli_signals_patience(1);
-	if (cli_cell_open(args->operands[0], &c, &err) < 0 ||
-		cli_find_exec(c, args->operands[1], false, &found, &err) < 0)
-		return cli_fail(cli, &err);
-	cli_signals_patience(CLI_PATIENT);
-	code = (found.is_code ? show_run : show)(cli, args, c, found.id, &err);
-	return code < 0 ? cli_fail(cli, &err) : code;
+	return cli_on_exec(cli, args, false, show_either);
 }
 
 static const struct cli_option options[] = {

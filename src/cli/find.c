@@ -7,7 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "cli/args.h"
 #include "cli/cells.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/signals.h"
 
 struct search {
 	const char *word;
@@ -83,4 +88,23 @@ int cli_find_exec(struct cell *c, const char *word, bool is_running_wanted, stru
 		r = cell_fail(err, CELL_ENOTFOUND, 0, "cell '%s': no command %s", cells->name(c),
 			is_running_wanted ? "runs" : "has been started");
 	return cell_error_hint(err, r, "'cell ps %s' lists them", cells->name(c));
+}
+
+int cli_on_exec(struct cli *cli, const struct cli_args *args, bool is_running_wanted,
+	cli_exec_fn fn)
+{
+	auto_(cli_cell_close) struct cell *c = NULL;
+	struct cell_error err = {0};
+	struct cli_found found;
+
+	if (cli_args_count(args, 1, 2, &err) < 0)
+		return cli_fail(cli, &err);
+	cli_signals_catch();
+	cli_signals_patience(1);
+	if (cli_cell_open(args->operands[0], &c, &err) < 0 ||
+		cli_find_exec(c, args->operands[1], is_running_wanted, &found, &err) < 0)
+		return cli_fail(cli, &err);
+	cli_signals_patience(CLI_PATIENT);
+	int code = fn(cli, args, c, &found, &err);
+	return code < 0 ? cli_fail(cli, &err) : code;
 }

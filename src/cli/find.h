@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 
+struct cli;
+struct cli_args;
+
 struct cli_found {
 	char id[CELL_EXEC_ID_MAX];
 	bool is_tty;
@@ -18,3 +21,10 @@ struct cli_found {
  * is_running_wanted is false and none runs, the one started last. */
 int cli_find_exec(struct cell *c, const char *word, bool is_running_wanted, struct cli_found *ret,
 	struct cell_error *err);
+
+/* The exit code, or a negative errno with err. */
+typedef int (*cli_exec_fn)(struct cli *cli, const struct cli_args *args, struct cell *c,
+	const struct cli_found *found, struct cell_error *err);
+/* For verbs whose operands are a cell and, perhaps, one of its commands. A signal ends the search, and is fn's from then on. */
+int cli_on_exec(struct cli *cli, const struct cli_args *args, bool is_running_wanted,
+	cli_exec_fn fn);
