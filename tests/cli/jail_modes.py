@@ -5,11 +5,10 @@ import contextlib
 import os
 import shutil
 import socket
-import tempfile
 
 import pytest
 
-from conftest import CELL, Cell, descendants, what_is_left
+from conftest import Cell, clean_room
 
 
 def own_id():
@@ -62,20 +61,10 @@ def a_jail(mode):
         pytest.skip("needs root")
     if mode == "user" and os.geteuid() != 0:
         pytest.skip("needs root to become another user")
-    assert CELL.exists(), f"no {CELL}: build it, or set CELL_BIN"
-    directory = tempfile.mkdtemp(prefix="ct-", dir="/tmp")
-    os.chmod(directory, 0o755)
-    before = descendants()
-    c = Jail(directory, mode)
     try:
-        yield c
-        c.tidy()
-        left = what_is_left(c, before)
-        assert not left, "left behind: " + "; ".join(left)
+        with clean_room(lambda directory: Jail(directory, mode)) as c:
+            yield c
     finally:
-        c.tidy()
-        what_is_left(c, before)
-        shutil.rmtree(directory, ignore_errors=True)
         if mode == "user":
             shutil.rmtree(f"/tmp/cell-{USER}", ignore_errors=True)
 
