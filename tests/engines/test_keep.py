@@ -26,6 +26,41 @@ def images(engine):
     return engine.snapshot_images()
 
 
+def save(cell, *args, **kwargs):
+    return cell("snapshot", "save", "one", "saved", *args, **kwargs)
+
+
+def saved_dir(cell):
+    return cell.dir / "state" / "snapshots"
+
+
+def saved_names(cell):
+    return [s["name"] for s in json.loads(cell.ok("snapshot", "ls", "--json"))["snapshots"]]
+
+
+def nothing_saved(cell, engine):
+    path = saved_dir(cell)
+    return images(engine) == [] and (not path.exists() or os.listdir(path) == [])
+
+
+def refused(cell, engine):
+    """Why the cell cannot be saved; nothing of it is left."""
+    r = save(cell, "--json")
+    assert r.code != 0 and nothing_saved(cell, engine), r.err
+    return json.loads(r.out or r.err)["error"]
+
+
+def let_go(cell):
+    cell.ok("rm", "one")
+    cell.ok("snapshot", "rm", "saved")
+
+
+def can_be_saved(cell):
+    """Now that nothing is in the way."""
+    cell.ok("snapshot", "save", "one", "saved")
+    let_go(cell)
+
+
 def test_a_paused_cell_uses_no_cpu_and_is_told(cell):
     create(cell, "busy")
     cell.ok("exec", "busy", "-d", "--", "sh", "-c", "while :; do :; done")
@@ -60,7 +95,7 @@ def test_a_snapshot_has_image_home_and_workspace_and_no_secrets(cell, engine):
     cell.ok("exec", "one", "--", "sh", "-c", "echo root > /etc/marker; echo home > $HOME/h; echo ws > w; ln -s /bin/sh l")
     cell.ok("snapshot", "save", "one", "saved")
     assert len(images(engine)) == 1
-    for path in (cell.dir / "state" / "snapshots").rglob("*"):
+    for path in saved_dir(cell).rglob("*"):
         assert path.is_dir() or b"confidential" not in path.read_bytes()
     r = cell.run("--from", "saved", "--", "sh", "-c", "cat /etc/marker $HOME/h w; readlink l; echo ${TOKEN_OF_MINE:-none}", image=None)
     assert (r.code, r.out) == (0, "root\nhome\nws\n/bin/sh\nnone\n"), r.err
@@ -73,22 +108,16 @@ def test_a_snapshot_has_image_home_and_workspace_and_no_secrets(cell, engine):
     os.chown(cell.workspace, 65532, 65532)
     r = cell("run", "--from", "saved", "-w", cell.workspace, "--", "ls")
     assert r.out == "mine\n", r.err
-    cell.ok("rm", "one")
-    cell.ok("snapshot", "rm", "saved")
+    let_go(cell)
     assert images(engine) == []
     assert "no snapshot" in cell.fails("--from", "saved", "--", "true", image=None)
-
-
-def nothing_saved(cell, engine):
-    path = cell.dir / "state" / "snapshots"
-    return images(engine) == [] and (not path.exists() or os.listdir(path) == [])
 
 
 def test_a_sparse_file_takes_no_space_and_stays_sparse(cell):
     create(cell, "one")
     cell.ok("exec", "one", "--", "sh", "-c", "dd if=/dev/null of=x bs=1M seek=512 count=0 && dd if=/dev/null of=$HOME/y bs=1M seek=256 count=0 && echo end >> x")
     cell.ok("snapshot", "save", "one", "saved")
-    files = [p.stat() for p in (cell.dir / "state" / "snapshots" / "saved").iterdir()]
+    files = [p.stat() for p in (saved_dir(cell) / "saved").iterdir()]
     assert sum(f.st_size for f in files) > 768 << 20
     assert sum(f.st_blocks * 512 for f in files) < 1 << 20
     (listed,) = json.loads(cell.ok("snapshot", "ls", "--json"))["snapshots"]
@@ -96,34 +125,25 @@ def test_a_sparse_file_takes_no_space_and_stays_sparse(cell):
     # its workspace is in memory, of which it has less
     r = cell("run", "--from", "saved", "--", "sh", "-c", "wc -c < x; tail -c 4 x; wc -c < $HOME/y; /bin/busybox du x | tr '\\t' ' '")
     assert r.out == f"{(512 << 20) + 4}\nend\n{256 << 20}\n4 x\n", (r.out, r.err)
-    cell.ok("rm", "one")
-    cell.ok("snapshot", "rm", "saved")
+    let_go(cell)
 
 
 def test_more_than_anybody_has_is_refused_at_once(cell, engine):
     create(cell, "one")
     cell.ok("exec", "one", "--", "dd", "if=/dev/null", "of=petabyte", "bs=1M", f"seek={1 << 30}", "count=0")
-    r = cell("snapshot", "save", "one", "saved", "--json")
-    error = json.loads(r.out or r.err)["error"]
-    assert r.code != 0 and error["code"] == "limit" and "petabyte" in error["message"] and "64 GiB" in error["message"], r.err
-    assert nothing_saved(cell, engine)
+    error = refused(cell, engine)
+    assert error["code"] == "limit" and "petabyte" in error["message"] and "64 GiB" in error["message"]
     cell.ok("exec", "one", "--", "rm", "petabyte")
-    cell.ok("snapshot", "save", "one", "saved")
-    cell.ok("rm", "one")
-    cell.ok("snapshot", "rm", "saved")
+    can_be_saved(cell)
 
 
 def test_holes_in_the_image_are_counted_before_the_engine_fills_them(cell, engine):
     create(cell, "one", "-u", "0:0")
     cell.ok("exec", "one", "--", "dd", "if=/dev/null", "of=/etc/x", "bs=1M", f"seek={1 << 20}", "count=0")
-    r = cell("snapshot", "save", "one", "saved", "--json")
-    error = json.loads(r.out or r.err)["error"]
-    assert r.code != 0 and error["code"] == "limit" and "1024 GiB" in error["message"], r.err
-    assert nothing_saved(cell, engine)
+    error = refused(cell, engine)
+    assert error["code"] == "limit" and "1024 GiB" in error["message"]
     cell.ok("exec", "one", "--", "rm", "/etc/x")
-    cell.ok("snapshot", "save", "one", "saved")
-    cell.ok("rm", "one")
-    cell.ok("snapshot", "rm", "saved")
+    can_be_saved(cell)
 
 
 def test_a_disk_too_small_is_told_and_nothing_is_left(cell, engine):
@@ -132,14 +152,9 @@ def test_a_disk_too_small_is_told_and_nothing_is_left(cell, engine):
     try:
         create(cell, "one")
         cell.ok("exec", "one", "--", "dd", "if=/dev/urandom", "of=noise", "bs=1M", "count=64")
-        r = cell("snapshot", "save", "one", "saved", "--json")
-        error = json.loads(r.out or r.err)["error"]
-        assert r.code != 0 and error["code"] == "no_space", r.err
-        assert nothing_saved(cell, engine)
+        assert refused(cell, engine)["code"] == "no_space"
         cell.ok("exec", "one", "--", "rm", "noise")
-        cell.ok("snapshot", "save", "one", "saved")
-        cell.ok("rm", "one")
-        cell.ok("snapshot", "rm", "saved")
+        can_be_saved(cell)
     finally:
         cell("rm", "one")
         subprocess.run(["umount", "-l", state], check=True)
@@ -148,11 +163,11 @@ def test_a_disk_too_small_is_told_and_nothing_is_left(cell, engine):
 @pytest.mark.parametrize("fault", ["snapshot:1:ENOSPC", "snapshot:1:after=EIO"])
 def test_an_engine_that_fails_to_save_leaves_nothing(cell, engine, fault):
     cell.ok("create", "one", "--backend", f"fault:{cell.backend}", "--image", "cell-test")
-    r = cell("snapshot", "save", "one", "saved", env={"CELL_FAULT": fault})
+    r = save(cell, env={"CELL_FAULT": fault})
     assert r.code != 0 and "call 1 of snapshot" in r.err, r.err
     assert nothing_saved(cell, engine)
     # what cannot be removed now is by whoever comes next
-    r = cell("snapshot", "save", "one", "saved", env={"CELL_FAULT": fault + ",forget:*:EBUSY"})
+    r = save(cell, env={"CELL_FAULT": fault + ",forget:*:EBUSY"})
     assert r.code != 0 and not nothing_saved(cell, engine)
     cell.ok("prune")
     assert nothing_saved(cell, engine)
@@ -175,7 +190,7 @@ def test_a_snapshot_in_use_stays(cell, engine):
     cell.ok("create", "two", "--from", "used")
     r = cell("snapshot", "rm", "used")
     assert r.code != 0 and "remove them first" in r.err
-    assert [s["name"] for s in json.loads(cell.ok("snapshot", "ls", "--json"))["snapshots"]] == ["used"]
+    assert saved_names(cell) == ["used"]
     cell.ok("rm", "one", "two")
     cell.ok("snapshot", "rm", "used")
     assert images(engine) == []
@@ -188,8 +203,7 @@ def test_an_image_removed_by_hand_is_told(cell, engine):
         engine.remove_image(name)
     r = cell("run", "--from", "saved", "--", "true")
     assert r.code != 0 and "its image was removed" in r.err
-    cell.ok("rm", "one")
-    cell.ok("snapshot", "rm", "saved")
+    let_go(cell)
 
 
 @pytest.mark.parametrize("delay_ms", [20, 60, 120, 250])
@@ -199,12 +213,12 @@ def test_a_saver_killed_at_any_moment_leaves_what_prune_removes(cell, engine, de
     time.sleep(delay_ms / 1000)
     child.kill()
     child.communicate()
-    known = [s["name"] for s in json.loads(cell.ok("snapshot", "ls", "--json"))["snapshots"]]
+    known = saved_names(cell)
     # the engine may still be at it: what it finishes is found by its label. A commit lets the container go on when it is done
     cell.ok("exec", "one", "--", "true")
     time.sleep(0.5)
     wait_for(lambda: cell("prune").code == 0 and len(images(engine)) == len(known), "only what has a name is left")
-    left = os.listdir(cell.dir / "state" / "snapshots") if (cell.dir / "state" / "snapshots").exists() else []
+    left = os.listdir(saved_dir(cell)) if saved_dir(cell).exists() else []
     assert sorted(left) == known
     if known:
         cell.ok("snapshot", "rm", "half")
