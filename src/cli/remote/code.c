@@ -19,12 +19,9 @@
 struct remote_run {
 	struct remote_cell *cell;
 	char id[CELL_EXEC_ID_MAX];
-	struct ws_client *ws;
+	struct remote_line line;
 	uint64_t next; /* where the next event begins */
-	bool is_over;
 	bool is_look, is_following;
-	unsigned attempt;
-	uint64_t retry_at_ms;
 	char *data; /* of the event given last */
 };
 
@@ -35,7 +32,7 @@ static struct remote_run *run_of(const struct cell_code_run *x)
 
 int remote_code_fd(const struct remote_run *x)
 {
-	return x->ws ? ws_client_fd(x->ws) : -1;
+	return remote_line_fd(&x->line);
 }
 
 const char *remote_code_id(const struct cell_code_run *x)
@@ -45,55 +42,20 @@ const char *remote_code_id(const struct cell_code_run *x)
 
 int remote_code_patience_ms(const struct cell_code_run *cx)
 {
-	const struct remote_run *x = run_of(cx);
-	uint64_t now = remote_now_ms();
-
-	if (x->ws || x->is_over)
-		return -1;
-	return x->retry_at_ms > now ? (int)(x->retry_at_ms - now) : 0;
+	return remote_line_patience_ms(&run_of(cx)->line);
 }
 
 /* ---- the connection ---- */
 
-static void lose(struct remote_run *x)
+static int join(void *user, struct cell_error *err)
 {
-	ws_client_free(x->ws);
-	x->ws = NULL;
-	x->attempt = 0;
-	x->retry_at_ms = remote_now_ms();
-}
-
-static int join(struct remote_run *x, struct cell_error *err)
-{
+	struct remote_run *x = user;
 	auto_free char *path = cli_format("/runs/%s/events", x->id);
 	auto_free char *offset = cli_format("%" PRIu64, x->next);
 	auto_free char *target = remote_target(x->cell->id, path, "offset", offset, "hold",
 		x->is_look ? "false" : "true", "follow", x->is_following ? "true" : "false", NULL);
 
-	return remote_socket(target, &x->ws, err);
-}
-
-/* Now, or when its time has come: 0 also while it is lost and will be tried again. */
-static int rejoin(struct remote_run *x, struct cell_error *err)
-{
-	struct cell_error why = {0};
-	int r, wait_ms;
-
-	if (remote_now_ms() < x->retry_at_ms)
-		return 0;
-	r = join(x, &why);
-	if (r == 0)
-		return 0;
-	wait_ms = remote_is_away() ? remote_delay_ms(++x->attempt) : -1;
-	if (wait_ms < 0) {
-		if (err)
-			*err = why;
-		x->is_over = true;
-		return r;
-	}
-	remote_tell_lost();
-	x->retry_at_ms = remote_now_ms() + (uint64_t)wait_ms;
-	return 0;
+	return remote_socket(target, &x->line.ws, err);
 }
 
 /* ---- events ---- */
@@ -103,7 +65,7 @@ static int take_done(struct remote_run *x, const json_t *o, struct cell_code_eve
 {
 	const json_t *error = json_object_get(o, "error");
 
-	x->is_over = true;
+	x->line.is_over = true;
 	if (json_is_object(error))
 		return remote_error(error, err);
 	ret->type = CELL_CODE_DONE;
@@ -140,7 +102,7 @@ static int take_text(struct remote_run *x, const void *p, size_t n, struct cell_
 	*ret = (struct cell_code_event){
 		.type = type, .is_late = json_is_true(json_object_get(o, "late"))};
 	if (x->is_look && !strcmp(word, "end")) {
-		x->is_over = true;
+		x->line.is_over = true;
 		ret->type = CELL_CODE_END;
 		r = 1;
 	} else if (type == CELL_CODE_DONE) {
@@ -168,11 +130,11 @@ static int take_message(struct remote_run *x, struct cell_code_event *ret, struc
 
 	for (;;) {
 		struct cell_error why = {0};
-		int r = ws_client_recv(x->ws, 0, &type, &p, &n, &why);
+		int r = ws_client_recv(x->line.ws, 0, &type, &p, &n, &why);
 		if (r == 0)
 			return 0;
 		if (r < 0) { /* also when it says goodbye without an end: a server that leaves comes back */
-			lose(x);
+			remote_line_lose(&x->line);
 			return 0;
 		}
 		r = type == WS_TEXT ? take_text(x, p, n, ret, err) : 0;
@@ -189,13 +151,13 @@ int remote_code_next(struct cell_code_run *cx, int timeout_ms, struct cell_code_
 
 	(void)timeout_ms; /* our callers poll */
 	*ret = (struct cell_code_event){.type = CELL_CODE_NONE};
-	if (x->is_over) {
+	if (x->line.is_over) {
 		ret->type = x->is_look ? CELL_CODE_END : CELL_CODE_NONE;
 		return 0;
 	}
-	if (!x->ws)
-		r = rejoin(x, err);
-	if (r == 0 && x->ws)
+	if (!x->line.ws)
+		r = remote_line_rejoin(&x->line, join, x, err);
+	if (r == 0 && x->line.ws)
 		r = take_message(x, ret, err);
 	if (r <= 0)
 		ret->type = CELL_CODE_NONE;
@@ -288,7 +250,7 @@ void remote_code_free(struct cell_code_run *cx)
 		return;
 	if (x->cell->running == x)
 		x->cell->running = NULL;
-	ws_client_free(x->ws);
+	ws_client_free(x->line.ws);
 	free(x->data);
 	free(x);
 }

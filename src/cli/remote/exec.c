@@ -25,11 +25,10 @@
 struct remote_exec {
 	struct remote_cell *cell;
 	char id[CELL_EXEC_ID_MAX];
-	struct ws_client *ws;
+	struct remote_line line;
 	uint64_t next[3]; /* offsets: [1] stdout, [2] stderr */
 	bool is_looking;  /* output only: no stdin, no signals, the command is not held back */
 	bool is_following;
-	bool is_over;
 	bool is_tty;
 	/* stdin */
 	struct buf sent;     /* not known to be taken */
@@ -37,9 +36,6 @@ struct remote_exec {
 	bool is_count_known; /* the server's count was told on this command before */
 	bool has_sent;	     /* any byte, ever */
 	bool is_input_over, is_input_closed;
-	/* when the connection is lost */
-	unsigned attempt;
-	uint64_t retry_at_ms;
 	uint16_t rows, cols;
 	int pending_signal; /* asked for while it was lost */
 	bool is_kill_pending;
@@ -52,7 +48,7 @@ static struct remote_exec *exec_of(const struct cell_exec *x)
 
 int remote_exec_fd(const struct remote_exec *x)
 {
-	return x->ws ? ws_client_fd(x->ws) : -1;
+	return remote_line_fd(&x->line);
 }
 
 const char *remote_exec_id(const struct cell_exec *x)
@@ -62,23 +58,10 @@ const char *remote_exec_id(const struct cell_exec *x)
 
 int remote_exec_patience_ms(const struct cell_exec *cx)
 {
-	const struct remote_exec *x = exec_of(cx);
-	uint64_t now = remote_now_ms();
-
-	if (x->ws || x->is_over)
-		return -1;
-	return x->retry_at_ms > now ? (int)(x->retry_at_ms - now) : 0;
+	return remote_line_patience_ms(&exec_of(cx)->line);
 }
 
 /* ---- sending ---- */
-
-static void lose(struct remote_exec *x)
-{
-	ws_client_free(x->ws);
-	x->ws = NULL;
-	x->attempt = 0;
-	x->retry_at_ms = remote_now_ms();
-}
 
 static int send_json(struct remote_exec *x, json_t *o, struct cell_error *err)
 {
@@ -86,19 +69,19 @@ static int send_json(struct remote_exec *x, json_t *o, struct cell_error *err)
 	int r = -EPIPE;
 
 	json_decref(o);
-	if (x->ws && text)
-		r = ws_client_send(x->ws, WS_TEXT, text, strlen(text), err);
-	if (r < 0 && x->ws)
-		lose(x);
+	if (x->line.ws && text)
+		r = ws_client_send(x->line.ws, WS_TEXT, text, strlen(text), err);
+	if (r < 0 && x->line.ws)
+		remote_line_lose(&x->line);
 	return r;
 }
 
 static int send_input(struct remote_exec *x, const void *p, size_t n, struct cell_error *err)
 {
-	int r = x->ws ? ws_client_send(x->ws, WS_BINARY, p, n, err) : -EPIPE;
+	int r = x->line.ws ? ws_client_send(x->line.ws, WS_BINARY, p, n, err) : -EPIPE;
 
-	if (r < 0 && x->ws)
-		lose(x);
+	if (r < 0 && x->line.ws)
+		remote_line_lose(&x->line);
 	return r;
 }
 
@@ -163,7 +146,7 @@ static int greet(struct remote_exec *x, struct cell_error *err)
 	enum ws_type type;
 	const void *p;
 	size_t n;
-	int r = ws_client_recv(x->ws, 10000, &type, &p, &n, err);
+	int r = ws_client_recv(x->line.ws, 10000, &type, &p, &n, err);
 	json_t *o = r == 1 && type == WS_TEXT ? json_loadb(p, n, 0, NULL) : NULL;
 
 	if (r == 1 && strcmp(remote_text(o, "type"), "started") != 0)
@@ -181,15 +164,16 @@ static int greet(struct remote_exec *x, struct cell_error *err)
 	return r;
 }
 
-static int join(struct remote_exec *x, struct cell_error *err)
+static int join(void *user, struct cell_error *err)
 {
+	struct remote_exec *x = user;
 	auto_free char *path = cli_format("/execs/%s/%s", x->id, x->is_looking ? "output" : "ws");
 	auto_free char *out = cli_format("%" PRIu64, x->next[1]),
 		       *errs = cli_format("%" PRIu64, x->next[2]);
 	auto_free char *target = remote_target(x->cell->id, path, "stdout_offset", out,
 		"stderr_offset", errs, "hold", x->is_looking ? NULL : "true", "follow",
 		x->is_following ? NULL : "false", NULL);
-	int r = remote_socket(target, &x->ws, err);
+	int r = remote_socket(target, &x->line.ws, err);
 
 	if (r < 0)
 		return r;
@@ -200,35 +184,10 @@ static int join(struct remote_exec *x, struct cell_error *err)
 			remote_set_away();
 	}
 	if (r < 0) {
-		ws_client_free(x->ws);
-		x->ws = NULL;
+		ws_client_free(x->line.ws);
+		x->line.ws = NULL;
 	}
 	return r;
-}
-
-/* Now, or when its time has come: 0 also while it is lost and will be tried again. */
-static int rejoin(struct remote_exec *x, struct cell_error *err)
-{
-	struct cell_error why = {0};
-	int r, wait_ms;
-
-	if (remote_now_ms() < x->retry_at_ms)
-		return 0;
-	r = join(x, &why);
-	if (r == 0) {
-		x->attempt = 0;
-		return 0;
-	}
-	wait_ms = remote_is_away() ? remote_delay_ms(++x->attempt) : -1;
-	if (wait_ms < 0) {
-		if (err)
-			*err = why;
-		x->is_over = true;
-		return r;
-	}
-	remote_tell_lost();
-	x->retry_at_ms = remote_now_ms() + (uint64_t)wait_ms;
-	return 0;
 }
 
 /* ---- what comes ---- */
@@ -238,7 +197,7 @@ static int take_exit(struct remote_exec *x, const json_t *o, struct cell_event *
 {
 	const json_t *error = json_object_get(o, "error");
 
-	x->is_over = true;
+	x->line.is_over = true;
 	if (error)
 		return remote_error(error, err);
 	ret->type = CELL_EVENT_EXIT;
@@ -264,7 +223,7 @@ static int take_text(struct remote_exec *x, const void *p, size_t n, struct cell
 		r = take_exit(x, o, ret, err);
 		r = r < 0 ? r : 1;
 	} else if (!strcmp(type, "end")) {
-		x->is_over = true;
+		x->line.is_over = true;
 		ret->type = CELL_EVENT_END;
 		r = 1;
 	} else if (!strcmp(type, "gap")) {
@@ -320,11 +279,11 @@ static int take_message(struct remote_exec *x, struct cell_event *ret, struct ce
 
 	for (;;) {
 		struct cell_error why = {0};
-		int r = ws_client_recv(x->ws, 0, &type, &p, &n, &why);
+		int r = ws_client_recv(x->line.ws, 0, &type, &p, &n, &why);
 		if (r == 0)
 			return 0;
 		if (r < 0) { /* also when it says goodbye without an end: a server that leaves comes back */
-			lose(x);
+			remote_line_lose(&x->line);
 			return 0;
 		}
 		r = type == WS_TEXT ? take_text(x, p, n, ret, err) : take_bytes(x, p, n, ret);
@@ -341,11 +300,11 @@ int remote_exec_next(struct cell_exec *cx, int timeout_ms, struct cell_event *re
 
 	(void)timeout_ms; /* our callers poll */
 	*ret = (struct cell_event){.type = CELL_EVENT_NONE};
-	if (x->is_over)
+	if (x->line.is_over)
 		return 0;
-	if (!x->ws)
-		r = rejoin(x, err);
-	if (r == 0 && x->ws)
+	if (!x->line.ws)
+		r = remote_line_rejoin(&x->line, join, x, err);
+	if (r == 0 && x->line.ws)
 		r = take_message(x, ret, err);
 	return r < 0 ? r : 0;
 }
@@ -480,7 +439,7 @@ void remote_exec_free(struct cell_exec *cx)
 		return;
 	if (x->cell->shown == x)
 		x->cell->shown = NULL;
-	ws_client_free(x->ws);
+	ws_client_free(x->line.ws);
 	buf_done(&x->sent);
 	free(x);
 }
@@ -495,7 +454,7 @@ ssize_t remote_exec_write(struct cell_exec *cx, const void *p, size_t n, int tim
 
 	(void)timeout_ms;
 	n = n < room ? n : room;
-	if (!n || !x->ws)
+	if (!n || !x->line.ws)
 		return 0; /* later */
 	if (buf_add(&x->sent, p, n) < 0)
 		return cell_fail(err, CELL_ENOSPACE, ENOMEM, "keep %zu bytes of stdin", n);
@@ -528,7 +487,7 @@ int remote_exec_signal(struct cell_exec *cx, int number, struct cell_error *err)
 {
 	struct remote_exec *x = exec_of(cx);
 
-	if (x->ws &&
+	if (x->line.ws &&
 		send_json(x, json_pack("{s:s, s:i}", "type", "signal", "signal", number), err) == 0)
 		return 0;
 	x->pending_signal = number;
@@ -539,10 +498,10 @@ int remote_exec_kill(struct cell_exec *cx, struct cell_error *err)
 {
 	struct remote_exec *x = exec_of(cx);
 
-	if (x->ws && send_json(x,
-			     json_pack("{s:s, s:i, s:b}", "type", "signal", "signal", SIGKILL,
-				     "tree", 1),
-			     err) == 0)
+	if (x->line.ws && send_json(x,
+				  json_pack("{s:s, s:i, s:b}", "type", "signal", "signal", SIGKILL,
+					  "tree", 1),
+				  err) == 0)
 		return 0;
 	x->is_kill_pending = true;
 	return 0;

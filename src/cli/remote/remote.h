@@ -72,6 +72,23 @@ void remote_set_away(void); /* a connection made by remote_socket() broke */
 int remote_delay_ms(unsigned attempt);
 /* Say once that the connection is lost, and once that it is back. */
 void remote_tell_lost(void);
+
+/* ---- line.c ---- */
+
+/* A WebSocket that is made again when it breaks. */
+struct remote_line {
+	struct ws_client *ws; /* NULL: lost, or there never was one */
+	bool is_over;	      /* nothing more will come */
+	unsigned attempt;
+	uint64_t retry_at_ms;
+};
+int remote_line_fd(const struct remote_line *l); /* -1: none now */
+/* Until rejoin has something to do; -1: it has not. */
+int remote_line_patience_ms(const struct remote_line *l);
+void remote_line_lose(struct remote_line *l);
+/* Now, or when its time has come: 0 also while it is lost and will be tried again. */
+int remote_line_rejoin(struct remote_line *l, int (*join)(void *user, struct cell_error *err),
+	void *user, struct cell_error *err);
 void remote_tell_back(void);
 const struct cli *remote_cli(void);
 bool remote_has_server_paths(void);
