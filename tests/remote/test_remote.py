@@ -334,6 +334,8 @@ def test_paths_of_this_machine_are_refused(cell):
 def test_what_is_no_text_is_refused(cell, web):
     cell.fails("exec", "web", "--", "echo", b"\xff", says=["UTF-8", "hint:"])
     cell.fails("exec", "-e", b"A=\xff", "web", "--", "true", says=["UTF-8", "hint:"])
+    cell.fails("exec", "--user", b"\xff", "web", "--", "true", says=["UTF-8", "hint:"])
+    cell.fails("code", "--session", "web", "--context", b"\xff", "-c", "1", says=["UTF-8", "hint:"])
     cell.fails("exec", "--keep-output", "1m", "web", "--", "true", says=["server's setting", "hint:"])
 
 

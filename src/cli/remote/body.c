@@ -257,3 +257,12 @@ int remote_spec_json(const struct cell_spec *spec, json_t **ret, struct cell_err
 	put_nonempty(*ret, "env", env);
 	return 0;
 }
+
+int remote_check_text(const char *what, const char *s, struct cell_error *err)
+{
+	if (!s || utf8_is_valid(s, strlen(s)))
+		return 0;
+	cell_fail(err, CELL_EINVAL, 0, "%s is no UTF-8", what);
+	return cell_error_hint(err, -EINVAL,
+		"a server takes text only; put the bytes in a file, or send them as stdin");
+}

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "cli/memory.h"
 #include "cli/remote/remote.h"
+#include "core/exec_fields.h"
 #include "core/run_record.h"
 #include "server/clock.h"
 
@@ -192,6 +193,13 @@ static int order_json(const struct cell_code_opts *o, json_t **ret, struct cell_
 		cell_fail(err, CELL_EINVAL, 0, "the code is no UTF-8");
 		return cell_error_hint(err, -EINVAL, "a server takes text only");
 	}
+	int r = remote_check_text("the language", o->language, err);
+	if (r == 0)
+		r = remote_check_text("the context", o->context, err);
+	if (r == 0)
+		r = exec_id_check(o->id, "run code", err);
+	if (r < 0)
+		return r;
 	body = json_pack("{s:s#, s:b, s:b, s:b}", "code", o->code, n, "background", 1, "hold",
 		!o->is_detached, "input", o->with_input);
 	set(body, "language", o->language);

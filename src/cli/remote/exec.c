@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/utf8.h"
 #include "cli/memory.h"
 #include "cli/remote/remote.h"
 #include "cli/signals.h"
+#include "core/exec_fields.h"
 #include "server/clock.h"
 
 #define WINDOW \
@@ -323,24 +323,19 @@ static struct remote_exec *exec_new(struct cell *c, const char *id)
 	return x;
 }
 
-static int check_text(const char *what, const char *s, struct cell_error *err)
-{
-	if (!s || utf8_is_valid(s, strlen(s)))
-		return 0;
-	cell_fail(err, CELL_EINVAL, 0, "%s is no UTF-8", what);
-	return cell_error_hint(err, -EINVAL,
-		"a server takes text only; put the bytes in a file, or send them as stdin");
-}
-
 static int order_json(const struct cell_exec_opts *o, json_t **ret, struct cell_error *err)
 {
 	json_t *body = json_pack("{s:b}", "background", 1), *env = NULL, *argv = NULL;
-	int r = check_text("the command line", o->shell, err);
+	int r = remote_check_text("the command line", o->shell, err);
 
 	for (size_t i = 0; r == 0 && o->argv && o->argv[i]; i++)
-		r = check_text("a word of the command", o->argv[i], err);
+		r = remote_check_text("a word of the command", o->argv[i], err);
 	if (r == 0)
-		r = check_text("--cwd", o->cwd, err);
+		r = remote_check_text("--cwd", o->cwd, err);
+	if (r == 0)
+		r = remote_check_text("--user", o->user, err);
+	if (r == 0)
+		r = exec_id_check(o->id, "run a command", err);
 	if (r == 0)
 		r = remote_env_json(o->env, &env, err);
 	if (r == 0 && o->keep_bytes) {

@@ -108,6 +108,8 @@ json_t *remote_base64(const void *p, size_t n);
 /* body.c: *ret is a new object. */
 int remote_spec_json(const struct cell_spec *spec, json_t **ret, struct cell_error *err);
 int remote_env_json(const char *const *env, json_t **ret, struct cell_error *err);
+/* JSON has no place for other bytes: what is left out for them would be something else. NULL is fine. */
+int remote_check_text(const char *what, const char *s, struct cell_error *err);
 
 /* session.c */
 struct remote_exec;
