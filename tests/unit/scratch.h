@@ -27,14 +27,17 @@ static inline void scratch_remove(void)
 
 	if (fd >= 0 && getpid() == scratch_owner)
 		(void)cell_remove_tree(fd, scratch + strlen("/tmp/"), NULL);
+	if (fd >= 0)
+		close(fd);
 }
 
-/* The directory is there from now on and removed at the exit of the test's process; CELL_STATE_DIR names a
- * directory in it that is still to be made. */
+/* The directory is there from now on and removed at the exit of the test's process, or when the test asks for another;
+ * CELL_STATE_DIR names a directory in it that is still to be made. */
 static inline const char *scratch_make(void)
 {
 	char state[80];
 
+	scratch_remove();
 	(void)snprintf(scratch, sizeof scratch, "/tmp/cell-test-XXXXXX");
 	ASSERT(mkdtemp(scratch));
 	scratch_owner = getpid();
