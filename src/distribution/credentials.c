@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <openssl/evp.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "distribution/docker_config.h"
 
 #define FILE_MAX     (1u << 20)
 #define ANSWER_MAX   65536
@@ -73,18 +75,16 @@ static int load(const char *path, json_t **ret, struct cell_error *err)
 /* The places, in the order they are asked. NULL-terminated; caller frees each. */
 static void list_files(char *ret[6])
 {
-	const char *file = getenv("REGISTRY_AUTH_FILE"), *docker = getenv("DOCKER_CONFIG"),
-		   *home = getenv("HOME"), *run = getenv("XDG_RUNTIME_DIR"),
-		   *config = getenv("XDG_CONFIG_HOME");
+	const char *file = getenv("REGISTRY_AUTH_FILE"), *home = getenv("HOME"),
+		   *run = getenv("XDG_RUNTIME_DIR"), *config = getenv("XDG_CONFIG_HOME");
+	char docker[PATH_MAX];
 	size_t n = 0;
 
 	memset(ret, 0, 6 * sizeof *ret);
 	if (file && *file)
 		n += asprintf(&ret[n], "%s", file) > 0;
-	if (docker && *docker)
-		n += asprintf(&ret[n], "%s/config.json", docker) > 0;
-	else if (home && *home)
-		n += asprintf(&ret[n], "%s/.docker/config.json", home) > 0;
+	if (docker_config_path("config.json", docker, sizeof docker) == 0)
+		n += asprintf(&ret[n], "%s", docker) > 0;
 	if (run && *run)
 		n += asprintf(&ret[n], "%s/containers/auth.json", run) > 0;
 	if (config && *config)

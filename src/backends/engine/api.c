@@ -277,23 +277,6 @@ static int agree(struct engine *e, struct cell_error *err)
 	return r;
 }
 
-static int connect_to(struct engine *e, struct cell_error *err)
-{
-	static const char *const names[] = {"ca.pem", "cert.pem", "key.pem"};
-	const char *dir = e->address.cert_dir;
-	char files[3][600];
-	struct http_client_options o = {.is_insecure = e->address.is_insecure};
-
-	for (size_t i = 0; *dir && i < 3; i++)
-		(void)snprintf(files[i], sizeof files[i], "%s/%s", dir, names[i]);
-	if (*dir) {
-		o.ca_file = files[0];
-		o.cert_file = access(files[1], F_OK) == 0 ? files[1] : NULL;
-		o.key_file = files[2];
-	}
-	return http_client_new(e->address.url, &o, &e->http, err);
-}
-
 int engine_open(const struct engine_kind *kind, const struct cell *c, struct engine **ret,
 	struct cell_error *err)
 {
@@ -314,7 +297,7 @@ int engine_open(const struct engine_kind *kind, const struct cell *c, struct eng
 		r = kind->locate(&e->address, err);
 	}
 	if (r == 0)
-		r = connect_to(e, err);
+		r = net_endpoint_client(&e->address, &e->http, err);
 	if (r == 0)
 		r = agree(e, err);
 	if (r == 0)

@@ -17,20 +17,14 @@
 
 #include "base/buf.h"
 #include "core/container.h"
-
-/* Where an engine listens. */
-struct engine_address {
-	char url[512];	    /* unix:/path, http://host:port, https://host:port */
-	char cert_dir[512]; /* ca.pem, cert.pem, key.pem; "": none */
-	bool is_insecure;   /* do not verify its certificate */
-};
+#include "net/endpoint.h"
 
 /* What makes one engine differ from another: cell_backend.kind. */
 struct engine_kind {
 	const char *name;  /* of the back end */
 	const char *title; /* for people */
 	const char *fix;   /* when nobody answers */
-	int (*locate)(struct engine_address *ret, struct cell_error *err);
+	int (*locate)(struct net_endpoint *ret, struct cell_error *err);
 };
 
 struct engine_info {
@@ -46,7 +40,7 @@ struct engine_info {
 
 struct engine {
 	const struct engine_kind *kind;
-	struct engine_address address;
+	struct net_endpoint address;
 	struct http_client *http;
 	unsigned minor; /* of the version that is spoken: 1.minor */
 	bool is_libpod;

@@ -72,7 +72,7 @@ static bool is_far(const struct engine *e, const struct cell_spec *spec)
 
 static int note(const struct engine_plan *p, struct cell_error *err)
 {
-	const struct engine_address *a = &p->e->address;
+	const struct net_endpoint *a = &p->e->address;
 	const char *const notes[][2] = {
 		{"engine", a->url}, {"engine_certs", a->cert_dir}, {"container", p->name}, {0}};
 	int r = cell_note_set_int(p->c, "engine_insecure", a->is_insecure, err);

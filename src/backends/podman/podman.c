@@ -14,7 +14,7 @@
 #include "base/error.h"
 
 /* CONTAINER_HOST, as the `podman` program has it; root's socket; the user's own. */
-static int podman_locate(struct engine_address *ret, struct cell_error *err)
+static int podman_locate(struct net_endpoint *ret, struct cell_error *err)
 {
 	const char *host = getenv("CONTAINER_HOST"), *run = getenv("XDG_RUNTIME_DIR");
 	int n;
