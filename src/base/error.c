@@ -156,3 +156,19 @@ int cell_error_hint(struct cell_error *err, int ret, const char *fmt, ...)
 	}
 	return ret;
 }
+
+int cell_error_known(struct cell_error *err, int ret, const char *said,
+	const struct cell_known_words *table)
+{
+	for (; table->words; table++) {
+		if (!strstr(said, table->words))
+			continue;
+		if (table->hint)
+			(void)cell_error_hint(err, ret, "%s", table->hint);
+		if (table->code && err)
+			err->code = table->code;
+		if (table->code)
+			ret = -cell_code_to_errno(table->code);
+	}
+	return ret;
+}

@@ -21,6 +21,17 @@ int cell_error_prefix(struct cell_error *err, int ret, const char *fmt, ...)
 int cell_error_hint(struct cell_error *err, int ret, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
+/* What words in somebody else's refusal are known to mean. CELL_OK, NULL: nothing beyond what is said already. */
+struct cell_known_words {
+	const char *words;
+	enum cell_code code;
+	const char *hint;
+};
+/* The last of the table (which ends with NULL words) that is in `said` says what the error is and what would help. Returns ret, or
+ * what that code is as a negative errno. */
+int cell_error_known(struct cell_error *err, int ret, const char *said,
+	const struct cell_known_words *table);
+
 enum cell_code cell_code_from_errno(int sys_errno);
 int cell_code_to_errno(enum cell_code code);
 

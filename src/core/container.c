@@ -27,6 +27,11 @@ int container_name(const struct cell *c, char ret[CONTAINER_NAME_SIZE], struct c
 	return 0;
 }
 
+void container_snapshot(const char *id, char ret[CONTAINER_SNAPSHOT_SIZE])
+{
+	(void)snprintf(ret, CONTAINER_SNAPSHOT_SIZE, CONTAINER_SNAPSHOTS ":%.64s", id);
+}
+
 int container_owner(const struct cell_spec *spec, uid_t *ret_uid, gid_t *ret_gid,
 	struct cell_error *err)
 {

@@ -24,7 +24,9 @@
 #define CONTAINER_LABEL_DIR   "cell.directory"
 #define CONTAINER_LABEL_STATE "cell.state" /* which state directory has its record */
 /* The images of snapshots, each with its id as tag: of no registry, and with a name that nobody completes. */
-#define CONTAINER_SNAPSHOTS "localhost/cell-snapshot"
+#define CONTAINER_SNAPSHOTS	"localhost/cell-snapshot"
+#define CONTAINER_SNAPSHOT_SIZE (sizeof CONTAINER_SNAPSHOTS + 65)
+void container_snapshot(const char *id, char ret[CONTAINER_SNAPSHOT_SIZE]);
 
 /* A name of its own that every engine takes: the cell's, shortened, and a number. */
 #define CONTAINER_NAME_SIZE 76

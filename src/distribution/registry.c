@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "distribution/registry.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <openssl/evp.h>
@@ -14,7 +13,9 @@
 #include "core/image/oci.h"
 #include "distribution/challenge.h"
 #include "distribution/credentials.h"
-#include "net/client.h"
+#include "distribution/refusal.h"
+#include "net/json_call.h"
+#include "net/text.h"
 
 #define STALL_MS      60000
 #define TOKEN_MAX     (64u * 1024)
@@ -88,22 +89,16 @@ void registry_free(struct registry *r)
 
 /* ---- what it answers when it does not like us ---- */
 
-/* {"errors": [{"code", "message"}]}; the text is somebody else's: quoted, cut. */
+/* The text is somebody else's: quoted, cut. */
 static void read_reason(const struct http_reply *reply, char out[120])
 {
-	json_t *root = json_loadb((const char *)reply->body.data, reply->body.len, 0, NULL);
-	const char *text =
-		json_string_value(json_object_get(json_array_get(json_object_get(root, "errors"),
-							  0),
-			"message"));
+	struct json_reply heard = {.http = *reply};
 
-	(void)snprintf(out, 120, "%s%.100s%s", text ? ": '" : "", text ? text : "",
-		text ? "'" : "");
-	for (char *p = out; *p; p++) {
-		if (iscntrl((unsigned char)*p))
-			*p = ' ';
-	}
-	json_decref(root);
+	json_reply_read(&heard);
+	out[0] = '\0';
+	if (heard.has_message)
+		(void)snprintf(out, 120, ": '%.100s'", heard.said);
+	json_decref(heard.json);
 }
 
 static int explain(const struct registry *r, const struct http_reply *reply, const char *what,
@@ -136,11 +131,13 @@ static int explain(const struct registry *r, const struct http_reply *reply, con
 			cell_fail(err, CELL_ELIMIT, 0, "%s has had too many requests%s", host, why),
 			"wait, or log in: registries allow known users more");
 	default:
-		return cell_error_hint(err,
-			cell_fail(err, CELL_EBACKEND, 0,
-				"%s answered %d when asked for %s of '%s'%s", host, reply->status,
-				what, r->ref.path, why),
-			"try again later");
+		return cell_error_known(err,
+			cell_error_hint(err,
+				cell_fail(err, CELL_EBACKEND, 0,
+					"%s answered %d when asked for %s of '%s'%s", host,
+					reply->status, what, r->ref.path, why),
+				"try again later"),
+			why, refusal_words);
 	}
 }
 
@@ -166,12 +163,7 @@ static int basic(const struct registry *r, char **ret)
 
 static int put_encoded(struct buf *b, const char *text)
 {
-	int r = 0;
-
-	for (const unsigned char *p = (const unsigned char *)text; *p && r == 0; p++)
-		r = isalnum(*p) || strchr("-._~", *p) ? buf_addc(b, (char)*p)
-						      : buf_addf(b, "%%%02X", *p);
-	return r;
+	return net_encode(b, text, strlen(text), false);
 }
 
 /* The scope is ours to say: a registry cannot make us ask for more than reading this repository. */
@@ -209,9 +201,8 @@ static int split_realm(const struct registry *r, const char *realm, char host[32
 	return 0;
 }
 
-static int read_token(struct registry *r, const struct http_reply *reply, struct cell_error *err)
+static int read_token(struct registry *r, const json_t *o, struct cell_error *err)
 {
-	json_t *o = json_loadb((const char *)reply->body.data, reply->body.len, 0, NULL);
 	const char *token = json_string_value(json_object_get(o, "token"));
 
 	if (!token)
@@ -221,7 +212,6 @@ static int read_token(struct registry *r, const struct http_reply *reply, struct
 		rc = asprintf(&r->authorization, "Bearer %s", token) < 0 ? -ENOMEM : 0;
 	if (rc < 0)
 		r->authorization = NULL;
-	json_decref(o);
 	return rc < 0 ? cell_fail(err, CELL_EPROTOCOL, -rc, "%s gave no token", r->ref.host) : 0;
 }
 
@@ -230,7 +220,7 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct cel
 	auto_buf struct buf query = BUF_INIT(4096), target = BUF_INIT(8192), form = BUF_INIT(65536);
 	struct http_client_options co;
 	struct http_client *client = NULL;
-	struct http_reply reply = {0};
+	struct json_reply reply;
 	auto_free char *password = NULL;
 	char host[320];
 	const char *path;
@@ -267,19 +257,19 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct cel
 			: password ? password
 				   : "application/json"},
 		{0}};
-	rc = http_client_call(client,
+	rc = json_call(client,
 		&(struct http_call){.method = is_refresh ? "POST" : "GET",
 			.target = buf_str(&target),
 			.headers = headers,
 			.body = is_refresh ? form.data : NULL,
 			.body_len = form.len,
 			.max_body = TOKEN_MAX},
-		&reply, err);
-	if (rc == 0 && reply.status != 200)
-		rc = explain(r, &reply, "a token", err);
+		NULL, &reply, err);
+	if (rc == 0 && reply.http.status != 200)
+		rc = explain(r, &reply.http, "a token", err);
 	else if (rc == 0)
-		rc = read_token(r, &reply, err);
-	http_reply_done(&reply);
+		rc = read_token(r, reply.json, err);
+	json_reply_done(&reply);
 	http_client_free(client);
 	if (password)
 		explicit_bzero(password, strlen(password));
@@ -318,54 +308,19 @@ struct download {
 	void *arg;
 };
 
-/* Bodies of errors and redirects are not the blob. */
-struct take {
-	const struct download *d;
-	bool is_wanted;
-	struct buf other; /* the beginning of what is not */
-};
-
-static int take_head(void *arg, const struct http_reply *reply)
-{
-	struct take *t = arg;
-
-	t->is_wanted = reply->status == 200;
-	return 0;
-}
-
-static int take_body(void *arg, const void *p, size_t n)
-{
-	struct take *t = arg;
-
-	if (t->is_wanted)
-		return t->d->sink(t->d->arg, p, n);
-	if (t->other.len + n <= t->other.max)
-		(void)buf_add(&t->other, p, n);
-	return 0;
-}
-
 static int call_once(const struct registry *r, struct http_client *client, const char *target,
 	bool with_secret, const struct download *d, struct http_reply *reply,
 	struct cell_error *err)
 {
-	struct take t = {.d = d, .other = BUF_INIT(65536)};
 	const struct http_field headers[] = {{"Accept", d ? "*/*" : ACCEPT},
 		{with_secret && r->authorization ? "Authorization" : NULL, r->authorization}, {0}};
-	struct http_call call = {.target = target, .headers = headers, .max_body = OCI_MAX_JSON};
+	const struct http_call call = {.target = target,
+		.headers = headers,
+		.max_body = OCI_MAX_JSON,
+		.sink = d ? d->sink : NULL,
+		.arg = d ? d->arg : NULL};
 
-	if (d) {
-		call.head = take_head;
-		call.sink = take_body;
-		call.arg = &t;
-	}
-	int rc = http_client_call(client, &call, reply, err);
-	if (rc == 0 && d) {
-		buf_done(&reply->body);
-		reply->body = t.other;
-	} else {
-		buf_done(&t.other);
-	}
-	return rc;
+	return http_client_call(client, &call, reply, err);
 }
 
 static int call(struct registry *r, const char *target, const struct download *d,

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
+
 #define CHUNK	NET_CARRY_CHUNK
 #define LAST_MS 500
 
@@ -183,4 +185,21 @@ int net_carry(struct net_stream *remote, struct buf *rest, const struct net_fram
 	*rest = (struct buf){0};
 	(void)pthread_detach(thread);
 	return pair[0];
+}
+
+int net_carry_upgrade(struct http_client *c, const struct http_call *call, const char *protocol,
+	const struct net_framing *framing, struct http_reply *ret_reply, struct cell_error *err)
+{
+	auto_buf struct buf rest = BUF_INIT(4 * (size_t)CHUNK);
+	struct net_stream s;
+	int r = http_client_upgrade(c, call, protocol, &s, &rest, ret_reply, err);
+
+	if (r < 0)
+		return r;
+	int fd = net_carry(&s, &rest, framing);
+	if (fd < 0) {
+		net_stream_done(&s);
+		return cell_fail_errno(err, -fd, "carry the bytes of a stream");
+	}
+	return fd;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "net/client.h"
 #include "net/stream.h"
 
 /* Pieces, each behind a head. What goes the other way has none. */
@@ -22,3 +23,7 @@ struct net_framing {
 /* The other end of the pair, CLOEXEC, the caller's. Takes the stream, and what came of it already (rest), unless it fails.
  * framing: NULL for none. The thread ends when either side does; a process that ends waits a moment for it. */
 int net_carry(struct net_stream *remote, struct buf *rest, const struct net_framing *framing);
+
+/* http_client_upgrade() and that: the stream which a call becomes. Any other answer than 101: -EPROTO, with it in *ret_reply. */
+int net_carry_upgrade(struct http_client *c, const struct http_call *call, const char *protocol,
+	const struct net_framing *framing, struct http_reply *ret_reply, struct cell_error *err);

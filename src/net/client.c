@@ -14,6 +14,7 @@
 #include "net/client_internal.h"
 
 #define HEAD_MAX    (64u * 1024)
+#define REFUSAL_MAX (1u << 20) /* kept of an answer that is not what a sink is for */
 #define MAX_BODY    (16u * 1024 * 1024)
 #define CHUNK_BYTES (64u * 1024)
 #define CONTINUE_MS 1000
@@ -288,13 +289,10 @@ static int keep_fields(struct answer_reader *a, const struct http_field *fields)
 static int on_head(void *arg, int status, const struct http_field *fields, int64_t length)
 {
 	struct answer_reader *a = arg;
-	const struct http_call *call = a->call;
 
 	(void)length;
 	a->reply->status = status;
 	a->error = keep_fields(a, fields);
-	if (a->error == 0 && call->head)
-		a->error = call->head(call->arg, a->reply);
 	return a->error;
 }
 
@@ -302,9 +300,11 @@ static int on_body(void *arg, const void *p, size_t n)
 {
 	struct answer_reader *a = arg;
 
-	if (a->call->sink)
+	if (!a->call->sink)
+		a->error = buf_add(&a->reply->body, p, n);
+	else if (a->reply->status / 100 == 2)
 		a->error = a->call->sink(a->call->arg, p, n);
-	else
+	else if (a->reply->body.len + n <= REFUSAL_MAX)
 		a->error = buf_add(&a->reply->body, p, n);
 	if (a->error == -ENOBUFS)
 		a->error = -EMSGSIZE;
@@ -319,7 +319,7 @@ int client_reader_init(struct answer_reader *a, const struct http_call *call,
 
 	*a = (struct answer_reader){.call = call, .reply = reply};
 	a->up = upstream_new(is_head, &events, a);
-	reply->body.max = call->max_body ? call->max_body : MAX_BODY;
+	reply->body.max = call->sink ? REFUSAL_MAX : call->max_body ? call->max_body : MAX_BODY;
 	return a->up ? 0 : cell_fail_errno(err, ENOMEM, "read an answer");
 }
 

@@ -55,19 +55,18 @@ struct http_call {
 	int64_t source_len;
 	bool expect_continue;
 
-	/* Called when the head is there (may be NULL): negative gives up. Then the body goes to sink, piece by
-	 * piece as it comes, or when sink is NULL into the reply, up to max_body bytes (0: 16 MiB). */
-	int (*head)(void *arg, const struct http_reply *reply);
+	/* The body of a success (2xx) goes there, piece by piece as it comes; negative gives up. That of any other answer is in
+	 * the reply, cut at 1 MiB. NULL: all are, up to max_body bytes (0: 16 MiB). */
 	int (*sink)(void *arg, const void *p, size_t n);
 	size_t max_body;
 
 	unsigned timeout_ms; /* for the whole call; 0: none */
-	void *arg;	     /* for source, head, sink */
+	void *arg;	     /* for source, sink */
 };
 
 struct http_reply {
 	int status;
-	struct buf body;  /* when there was no sink; NUL-terminated */
+	struct buf body;  /* what no sink took; NUL-terminated */
 	struct buf head_; /* private: the fields below point into it */
 	struct http_field *fields;
 	unsigned n_fields;
@@ -76,7 +75,7 @@ struct http_reply {
 /* Makes the call. 0 when an answer of any status was received whole. A connection kept from an earlier call
  * that turns out to be closed is opened again, once, where nothing of an answer was seen and the body can be sent again. A
  * server that answers before it has read the whole body is heard. On failure *ret is empty. Codes: -ECONNREFUSED,
- * -ENOENT (unix socket), -ETIMEDOUT, -EPROTO, -EMSGSIZE (max_body), -EINTR (cancelled), what source, head or
+ * -ENOENT (unix socket), -ETIMEDOUT, -EPROTO, -EMSGSIZE (max_body), -EINTR (cancelled), what source or
  * sink returned. The message names the URL, the hint what to do. */
 int http_client_call(struct http_client *c, const struct http_call *call, struct http_reply *ret,
 	struct cell_error *err);

@@ -24,22 +24,13 @@ void fetch_set_cancelled(bool (*is_cancelled)(void *arg))
 struct reading {
 	cell_data_fn sink;
 	void *user;
-	bool is_wanted; /* false: an answer that is no file */
 };
-
-static int see_head(void *arg, const struct http_reply *reply)
-{
-	struct reading *r = arg;
-
-	r->is_wanted = reply->status == 200;
-	return 0;
-}
 
 static int take(void *arg, const void *p, size_t n)
 {
 	struct reading *r = arg;
 
-	return r->is_wanted ? r->sink(p, n, r->user) : 0;
+	return r->sink(p, n, r->user);
 }
 
 static void copy_type(const char *header, char ret[64])
@@ -65,7 +56,6 @@ static int ask(const char *url, const char *accept, struct reading *rd, char ret
 	const struct http_field headers[] = {{"Accept", accept}, {NULL, NULL}};
 	const struct http_call call = {.target = path && *path == '/' ? path : "/",
 		.headers = headers,
-		.head = see_head,
 		.sink = take,
 		.arg = rd};
 	struct http_client *client = NULL;

@@ -136,3 +136,23 @@ TEST(too_long_a_text_is_cut_not_overflowed)
 	ASSERT_EQ(strlen(e.hint), sizeof e.hint - 1);
 	ASSERT_EQ(e.backend[0], '\0');
 }
+
+TEST(words_of_others_are_known_by_a_table)
+{
+	static const struct cell_known_words table[] = {{"denied", CELL_EDENIED, "log in"},
+		{"disk", CELL_OK, "look at it"}, {"no space", CELL_ENOSPACE, NULL}, {0}};
+	struct cell_error err = {0};
+	int r = cell_fail(&err, CELL_EBACKEND, 0, "ask");
+
+	ASSERT_EQ(cell_error_known(&err, r, "something else", table), r);
+	ASSERT_EQ(err.code, CELL_EBACKEND);
+	ASSERT_STR(err.hint, "");
+	ASSERT_EQ(cell_error_known(&err, r, "the disk", table), r);
+	ASSERT_STR(err.hint, "look at it");
+	/* the last counts; what it does not say stays */
+	ASSERT_EQ(cell_error_known(&err, r, "denied: no space on the disk", table), -ENOSPC);
+	ASSERT_EQ(err.code, CELL_ENOSPACE);
+	ASSERT_STR(err.hint, "look at it");
+	ASSERT_STR(err.msg, "ask");
+	ASSERT_EQ(cell_error_known(NULL, r, "denied", table), -EPERM);
+}

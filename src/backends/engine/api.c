@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "net/carry.h"
-#include "net/client.h"
+#include "net/json_call.h"
 
 #define API_NEWEST 47u /* 1.47: what we are written for; older engines are spoken to in theirs */
 #define API_OLDEST 40u /* Docker 19.03 */
@@ -22,18 +22,6 @@ void engine_free(struct engine **e)
 		http_client_free((*e)->http);
 	free(*e);
 	*e = NULL;
-}
-
-const json_t *engine_at(const json_t *j, const char *key, const char *inner)
-{
-	const json_t *value = json_object_get(j, key);
-
-	return inner ? json_object_get(value, inner) : value;
-}
-
-const char *engine_text(const json_t *j, const char *key, const char *inner)
-{
-	return json_string_value(engine_at(j, key, inner));
 }
 
 /* No answer at all: what would help is to start the engine, not a server of ours. Never -ENOENT: that is an answer. */
@@ -66,119 +54,86 @@ int engine_is_none(const struct engine *e, struct cell_error *err)
 	return cell_error_hint(err, r, "%s", e->kind->fix);
 }
 
-/* The text of a JSON body that says {"message": ...}, or the body itself. *ret_json (may be NULL) gets it. */
-static void hear(struct engine *e, const struct http_reply *reply, json_t **ret_json)
-{
-	json_t *j = json_loads(buf_str(&reply->body), JSON_REJECT_DUPLICATES, NULL);
-	const char *message = engine_text(j, "message", NULL);
+const struct cell_known_words engine_words[] = {
+	{"no space left on device", CELL_ENOSPACE,
+		"free some space where the engine keeps images and containers"},
+	{0}};
 
-	e->status = reply->status;
-	(void)snprintf(e->said, sizeof e->said, "%s", message ? message : buf_str(&reply->body));
-	for (char *p = e->said; *p; p++) /* it goes into one line */
-		if ((unsigned char)*p < ' ')
-			*p = p[1] ? ' ' : '\0';
-	if (ret_json)
-		*ret_json = j;
-	else
-		json_decref(j);
+static void hear(struct engine *e, const struct json_reply *reply)
+{
+	e->status = reply->http.status;
+	(void)snprintf(e->said, sizeof e->said, "%s", reply->said);
 }
 
-static int refused(const struct engine *e, const struct http_reply *reply, const char *doing,
+static int refused(struct engine *e, const struct json_reply *reply, const char *doing,
 	struct cell_error *err)
 {
-	bool is_full = strstr(buf_str(&reply->body), "no space left on device");
-	enum cell_code code = is_full		 ? CELL_ENOSPACE
-			      : e->status == 404 ? CELL_ENOTFOUND
-			      : e->status == 409 ? CELL_EBUSY
-			      : e->status == 400 ? CELL_EINVAL
-			      : e->status == 403 ? CELL_EDENIED
-						 : CELL_EBACKEND;
-	int r = cell_fail(err, code, 0, "%s: %s says %d: '%s'", doing, e->kind->title, e->status,
-		e->said);
+	int r = cell_fail(err, json_reply_code(reply), 0, "%s: %s says %d: '%.200s'", doing,
+		e->kind->title, reply->http.status, reply->said);
 
-	return is_full ? cell_error_hint(err, r,
-				 "free some space where the engine keeps images and containers")
-		       : r;
+	return cell_error_known(err, r, reply->said, engine_words);
 }
 
-static int call(struct engine *e, const struct engine_request *rq, const char *path, json_t **ret,
-	struct cell_error *err)
+__attribute__((format(printf, 5, 0))) static int call(struct engine *e,
+	const struct engine_request *rq, json_t **ret, struct cell_error *err, const char *path,
+	va_list ap)
 {
-	auto_free char *json = rq->json ? json_dumps(rq->json, JSON_COMPACT) : NULL;
-	char target[TARGET_MAX];
-	struct http_reply reply;
-	struct http_field headers[3] = {0};
-	size_t n = 0;
-
-	if (rq->json && !json)
-		return cell_fail_errno(err, ENOMEM, "ask the engine");
-	if (json || rq->archive)
-		headers[n++] = (struct http_field){
-			"Content-Type", json ? "application/json" : "application/x-tar"};
-	if (rq->auth && *rq->auth)
-		headers[n++] = (struct http_field){"X-Registry-Auth", rq->auth};
-	if ((size_t)snprintf(target, sizeof target, "/v1.%u%s", e->minor, path) >= sizeof target)
-		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "a name is too long");
+	const struct http_field headers[] = {rq->header, {0}};
+	auto_(json_reply_done) struct json_reply reply = {0};
+	char target[TARGET_MAX], doing[200];
+	size_t n = (size_t)snprintf(target, sizeof target, "/v1.%u", e->minor);
 	struct http_call c = {.method = rq->method,
 		.target = target,
 		.headers = headers,
-		.body = json	      ? (const void *)json
-			: rq->archive ? rq->archive->data
-				      : NULL,
-		.body_len = json	  ? strlen(json)
-			    : rq->archive ? rq->archive->len
-					  : 0,
+		.body = rq->archive ? rq->archive->data : NULL,
+		.body_len = rq->archive ? rq->archive->len : 0,
 		.sink = rq->sink,
 		.arg = rq->arg,
 		.max_body = TEXT_MAX,
 		.timeout_ms = rq->timeout_ms ? rq->timeout_ms : TIMEOUT_MS};
+
 	e->status = 0;
 	e->said[0] = '\0';
-	int r = http_client_call(e->http, &c, &reply, err);
+	if ((size_t)vsnprintf(target + n, sizeof target - n, path, ap) >= sizeof target - n)
+		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "a name is too long");
+	int r = json_call(e->http, &c, rq->json, &reply, err);
 	if (r < 0)
 		return silent(e, r, err);
-	bool is_fine = rq->sink || reply.status / 100 == 2 || reply.status == rq->fine;
-	hear(e, &reply, is_fine ? ret : NULL);
-	if (!is_fine)
-		r = refused(e, &reply, rq->doing, err);
-	http_reply_done(&reply);
-	return r;
+	hear(e, &reply);
+	bool is_success = e->status / 100 == 2;
+	(void)snprintf(doing, sizeof doing, "ask for '%.180s'", target + n);
+	if (!is_success && e->status != rq->fine && rq->fine != ENGINE_ANY)
+		return refused(e, &reply, rq->doing ? rq->doing : doing, err);
+	if (is_success && ret && !reply.json) {
+		r = cell_fail(err, CELL_EPROTOCOL, EPROTO, "%s answers '%s' with no JSON",
+			e->kind->title, target + n);
+		return cell_error_hint(err, r, "%s", e->kind->fix);
+	}
+	if (is_success && ret)
+		*ret = steal_ptr(reply.json);
+	return 0;
 }
 
 int engine_call(struct engine *e, const struct engine_request *rq, json_t **ret,
 	struct cell_error *err, const char *path, ...)
 {
-	char text[TARGET_MAX];
 	va_list ap;
 
 	va_start(ap, path);
-	(void)vsnprintf(text, sizeof text, path, ap); /* too long: call() says so */
+	int r = call(e, rq, ret, err, path, ap);
 	va_end(ap);
-	int r = call(e, rq, text, ret, err);
 	json_decref(rq->json);
 	return r;
 }
 
 int engine_get(struct engine *e, json_t **ret, struct cell_error *err, const char *path, ...)
 {
-	char text[TARGET_MAX], doing[200];
 	va_list ap;
 
 	va_start(ap, path);
-	(void)vsnprintf(text, sizeof text, path, ap);
+	int r = call(e, &(struct engine_request){.fine = 404}, ret, err, path, ap);
 	va_end(ap);
-	(void)snprintf(doing, sizeof doing, "ask for '%.180s'", text);
-	int r = call(e, &(struct engine_request){.doing = doing, .fine = 404}, text, ret, err);
-	if (r == 0 && e->status == 404) {
-		json_decref(*ret);
-		*ret = NULL;
-		return -ENOENT;
-	}
-	if (r < 0 || *ret)
-		return r;
-	r = cell_fail(err, CELL_EPROTOCOL, EPROTO, "%s answers '%s' with no JSON", e->kind->title,
-		text);
-	return cell_error_hint(err, r, "%s", e->kind->fix);
+	return r == 0 && e->status == 404 ? -ENOENT : r;
 }
 
 /* --- a program in a container --- */
@@ -194,34 +149,23 @@ static bool read_frame(const uint8_t *head, uint32_t *ret_size)
 static int start_exec(struct engine *e, const char *id, struct cell_error *err)
 {
 	static const struct net_framing framing = {.head_size = 8, .read = read_frame};
+	static const struct http_field headers[] = {{"Content-Type", "application/json"}, {0}};
 	static const char how[] = "{\"Detach\":false,\"Tty\":false}";
-	const struct http_field headers[] = {{"Content-Type", "application/json"}, {0}};
-	auto_buf struct buf rest = BUF_INIT(4 * NET_CARRY_CHUNK);
+	auto_(json_reply_done) struct json_reply reply = {0};
 	char target[300];
-	struct http_call c = {.method = "POST",
+	const struct http_call c = {.method = "POST",
 		.target = target,
 		.headers = headers,
 		.body = how,
 		.body_len = sizeof how - 1,
 		.timeout_ms = TIMEOUT_MS};
-	struct http_reply reply;
-	struct net_stream s;
 
 	(void)snprintf(target, sizeof target, "/v1.%u/exec/%.128s/start", e->minor, id);
-	int r = http_client_upgrade(e->http, &c, "tcp", &s, &rest, &reply, err);
-	if (r == -EPROTO && reply.status) {
-		hear(e, &reply, NULL);
-		r = refused(e, &reply, "reach the guest", err);
-	}
-	http_reply_done(&reply);
-	if (r < 0)
+	int r = net_carry_upgrade(e->http, &c, "tcp", &framing, &reply.http, err);
+	if (r != -EPROTO || !reply.http.status)
 		return r;
-	int fd = net_carry(&s, &rest, &framing);
-	if (fd < 0) {
-		net_stream_done(&s);
-		return cell_fail_errno(err, -fd, "carry the guest's bytes");
-	}
-	return fd;
+	json_reply_read(&reply);
+	return refused(e, &reply, "reach the guest", err);
 }
 
 int engine_exec(struct engine *e, const char *container, json_t *command, struct cell_error *err)
@@ -239,7 +183,7 @@ int engine_exec(struct engine *e, const char *container, json_t *command, struct
 			err->code = CELL_EGONE;
 		r = cell_error_hint(err, r, "the container has ended; `cell prune` cleans up");
 	}
-	const char *id = engine_text(reply, "Id", NULL);
+	const char *id = json_text_at(reply, "Id");
 	if (r == 0)
 		r = start_exec(e, id ? id : "", err);
 	json_decref(reply);

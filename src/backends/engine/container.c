@@ -237,7 +237,7 @@ int engine_container(const struct engine_plan *p, json_t **ret, struct cell_erro
 		.reach = p->door		   ? CONTAINER_CALLS
 			 : cell_is_ephemeral(p->c) ? CONTAINER_LISTENS_ONCE
 						   : CONTAINER_LISTENS};
-	const char *id = engine_text(p->image, "Id", NULL);
+	const char *id = json_text_at(p->image, "Id");
 	char state[CELL_STATE_ID_SIZE];
 	int r = cell_state_id(p->c, state, err);
 

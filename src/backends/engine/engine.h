@@ -16,8 +16,11 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "core/container.h"
+#include "core/json_at.h"
 #include "net/endpoint.h"
+#include "net/json_call.h"
 
 /* What makes one engine differ from another: cell_backend.kind. */
 struct engine_kind {
@@ -46,7 +49,7 @@ struct engine {
 	bool is_libpod;
 	struct engine_info info; /* after engine_look() */
 	int status;		 /* of the last answer, and what it said */
-	char said[200];
+	char said[JSON_SAID_SIZE];
 };
 
 /* ---- api.c ---- */
@@ -58,31 +61,30 @@ void engine_free(struct engine **e);
 #define auto_engine __attribute__((cleanup(engine_free)))
 
 struct engine_request {
-	const char *method;	   /* NULL: GET */
-	const char *doing;	   /* what a refusal is told with: "make the container" */
-	json_t *json;		   /* the body, taken; NULL: none */
-	const struct buf *archive; /* or this */
-	const char *auth;	   /* X-Registry-Auth */
-	/* The body goes there as it comes; then no status is a refusal. */
-	int (*sink)(void *arg, const void *p, size_t n);
+	const char *method; /* NULL: GET */
+	const char *doing;  /* what a refusal is told with: "make the container"; NULL: the path */
+	json_t *json;	    /* the body, taken; NULL: none */
+	const struct buf *archive;			 /* or this */
+	struct http_field header;			 /* one more; NULL: none */
+	int (*sink)(void *arg, const void *p, size_t n); /* where the body goes as it comes */
 	void *arg;
 	unsigned timeout_ms; /* 0: a minute */
-	int fine;	     /* a status besides 2xx that is no refusal */
+	int fine;	     /* a status besides 2xx that is no refusal; ENGINE_ANY: all are */
 };
-/* path: behind the version, its query encoded. *ret (may be NULL) gets JSON that was answered, or NULL. A refusal is an error,
+#define ENGINE_ANY (-1)
+/* path: behind the version, its query encoded. *ret (may be NULL) gets the JSON that was answered. A refusal is an error,
  * "doing: what the engine said"; e->status and e->said have it too. */
 int engine_call(struct engine *e, const struct engine_request *rq, json_t **ret,
 	struct cell_error *err, const char *path, ...) __attribute__((format(printf, 5, 6)));
 /* A GET whose answer is JSON. 404: -ENOENT with err untouched. */
 int engine_get(struct engine *e, json_t **ret, struct cell_error *err, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
+/* What any refusal may be about. */
+extern const struct cell_known_words engine_words[];
 /* Whoever answers there speaks HTTP, and not Docker's. */
 int engine_is_none(const struct engine *e, struct cell_error *err);
 /* A stream to a program that it runs in the container: its framing taken off. */
 int engine_exec(struct engine *e, const char *container, json_t *command, struct cell_error *err);
-
-const json_t *engine_at(const json_t *j, const char *key, const char *inner);
-const char *engine_text(const json_t *j, const char *key, const char *inner); /* NULL: none */
 
 /* ---- info.c ---- */
 

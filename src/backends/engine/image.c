@@ -9,9 +9,12 @@
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/container_image.h"
 #include "core/making.h"
 #include "distribution/credentials.h"
 #include "distribution/reference.h"
+#include "distribution/refusal.h"
+#include "net/json_lines.h"
 #include "net/text.h"
 
 #define PULL_TIMEOUT_MS (60u * 60 * 1000)
@@ -22,7 +25,6 @@
 /* A pull answers 200 at once; how it goes comes as JSON objects, one in a line. The last error counts. */
 struct pull {
 	struct making making;
-	struct buf line;
 	char error[1000]; /* what went wrong is at its end */
 };
 
@@ -34,15 +36,15 @@ static bool begins(const char *text, const char *with)
 /* Docker names each layer with what it does to it: downloading and then extracting, each with its own count. */
 static void take_progress(struct pull *p, const json_t *j, const char *status)
 {
-	const char *id = engine_text(j, "id", NULL);
-	json_int_t now = json_integer_value(engine_at(j, "progressDetail", "current")),
-		   total = json_integer_value(engine_at(j, "progressDetail", "total"));
+	const char *id = json_text_at(j, "id");
+	uint64_t now = json_count_at(j, "progressDetail/current"),
+		 total = json_count_at(j, "progressDetail/total");
 	struct making_layer *l =
 		id && !begins(status, "Pulling from") ? making_layer(&p->making, id) : NULL;
 
 	if (l && !strcmp(status, "Downloading") && total > 0) {
-		l->bytes = (uint64_t)now;
-		l->total = (uint64_t)total;
+		l->bytes = now;
+		l->total = total;
 	} else if (l && (begins(status, "Download complete") || begins(status, "Pull complete") ||
 				begins(status, "Already exists"))) {
 		l->bytes = l->total;
@@ -51,65 +53,39 @@ static void take_progress(struct pull *p, const json_t *j, const char *status)
 	making_tell(&p->making, l ? id : "", status);
 }
 
-static int take_line(struct pull *p)
+/* json_lines.take */
+static int take(void *arg, json_t *j, const struct buf *line)
 {
-	json_t *j = json_loads(buf_str(&p->line), 0, NULL);
-	const char *error = engine_text(j, "error", NULL), *status = engine_text(j, "status", NULL);
+	struct pull *p = arg;
+	const char *error = json_text_at(j, "error"), *status = json_text_at(j, "status");
 
-	error = error ? error : engine_text(j, "message", NULL);
+	(void)line;
 	if (error)
 		(void)snprintf(p->error, sizeof p->error, "%s", error);
 	else if (status)
 		take_progress(p, j, status);
-	json_decref(j);
-	buf_reset(&p->line);
 	return p->making.stopped ? -ECANCELED : 0;
 }
 
-static int take(void *arg, const void *bytes, size_t n)
-{
-	struct pull *p = arg;
-	int r = 0;
-
-	for (const char *c = bytes; r == 0 && n > 0; n--, c++)
-		r = *c == '\n' ? take_line(p) : buf_addc(&p->line, *c) < 0 ? -EPROTO : 0;
-	return r;
-}
-
 /* Answered with 404 or 500 by one engine, with 200 and an error by the other. */
-static int fail_pull(const struct pull *p, const char *image, int status, struct cell_error *err)
+static int fail_pull(const struct engine *e, const char *image, const char *said,
+	struct cell_error *err)
 {
-	static const char login[] = "log in to its registry (docker login, podman login), and "
-				    "check that you may have this image";
-	static const struct {
-		const char *words;
-		enum cell_code code;
-		const char *hint;
-	} known[] = {{"manifest unknown", CELL_ENOTFOUND, NULL},
-		{"not found", CELL_ENOTFOUND, NULL}, {"name unknown", CELL_ENOTFOUND, NULL},
-		{"no basic auth credentials", CELL_EDENIED, login},
-		{"unauthorized", CELL_EDENIED, login},
-		{"authentication required", CELL_EDENIED, login}, {"denied", CELL_EDENIED, login},
-		{"no space left on device", CELL_ENOSPACE,
-			"free some space where the engine keeps its images"}};
-	enum cell_code code = status == 404 ? CELL_ENOTFOUND : CELL_EBACKEND;
-	const char *hint = "check its name and tag or digest, and that its registry can be "
-			   "reached; or load it: docker load";
+	int r = cell_fail(err, e->status == 404 ? CELL_ENOTFOUND : CELL_EBACKEND, 0,
+		"pull image '%s': %s", image, *said ? said : "refused");
 
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (strstr(p->error, known[i].words)) { /* the last counts */
-			code = known[i].code;
-			hint = known[i].hint ? known[i].hint : hint;
-		}
-	int r = cell_fail(err, code, 0, "pull image '%s': %s", image,
-		p->error[0] ? p->error : "refused");
-	return cell_error_hint(err, r, "%s", hint);
+	r = cell_error_hint(err, r,
+		"check its name and tag or digest, and that its registry can be reached; or load "
+		"it: docker load");
+	r = cell_error_known(err, r, said, refusal_words);
+	return cell_error_known(err, r, said, engine_words);
 }
 
-static int pull(struct engine *e, const struct cell_spec *spec, struct cell_error *err)
+static int fetch(struct engine *e, const struct cell_spec *spec, struct cell_error *err)
 {
 	const char *image = spec->image;
-	struct pull p = {.making = {.spec = spec}, .line = BUF_INIT(LINE_MAX_BYTES)};
+	struct pull p = {.making = {.spec = spec}};
+	struct json_lines lines = {.take = take, .user = &p, .line = BUF_INIT(LINE_MAX_BYTES)};
 	auto_buf struct buf name = BUF_INIT(4096);
 	auto_buf struct buf auth = BUF_INIT(64u * 1024);
 	struct reference from;
@@ -125,22 +101,21 @@ static int pull(struct engine *e, const struct cell_spec *spec, struct cell_erro
 	if (net_encode(&name, image, strlen(image), false) < 0)
 		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "the image's name is too long");
 	struct engine_request rq = {.method = "POST",
-		.auth = buf_str(&auth),
-		.sink = take,
-		.arg = &p,
-		.timeout_ms = PULL_TIMEOUT_MS};
+		.header = {auth.len ? "X-Registry-Auth" : NULL, buf_str(&auth)},
+		.sink = json_lines_add,
+		.arg = &lines,
+		.timeout_ms = PULL_TIMEOUT_MS,
+		.fine = ENGINE_ANY};
 	making_tell(&p.making, "", "Pulling");
 	r = engine_call(e, &rq, NULL, err, "/images/create?fromImage=%s%s", buf_str(&name),
 		is_exact ? "" : "&tag=latest");
-	if (p.line.len && !p.making.stopped)
-		(void)take_line(&p); /* a refusal: an object without an end of line */
 	if (p.making.stopped)
 		r = cell_fail(err, CELL_EBUSY, ECANCELED, "pull image '%s'", image);
 	else if (r == 0 && (e->status != 200 || p.error[0]))
-		r = fail_pull(&p, image, e->status, err);
+		r = fail_pull(e, image, p.error[0] ? p.error : e->said, err);
 	else if (r == 0)
 		making_tell(&p.making, "", "Pulled");
-	buf_done(&p.line);
+	json_lines_done(&lines);
 	making_done(&p.making);
 	return r;
 }
@@ -150,61 +125,54 @@ static int pull(struct engine *e, const struct cell_spec *spec, struct cell_erro
 /* The container runs in /, whatever its image says: what that was is kept in a label. */
 const char *engine_image_cwd(const json_t *image)
 {
-	const json_t *config = json_object_get(image, "Config");
-	const char *kept = engine_text(config, "Labels", ENGINE_CWD_LABEL);
+	const char *kept = json_text_at(image, "Config/Labels/" ENGINE_CWD_LABEL);
 
-	return kept ? kept : engine_text(config, "WorkingDir", NULL);
+	return kept ? kept : json_text_at(image, "Config/WorkingDir");
 }
 
-static int inspect(struct engine *e, const char *image, json_t **ret, struct cell_error *err)
+struct wanted {
+	struct engine *e;
+	json_t **ret;
+};
+
+/* container_images.find */
+static int inspect(void *user, const char *image, struct cell_error *err)
 {
+	const struct wanted *w = user;
+
 	/* the name's slashes stay as they are in this path */
 	if (!strpbrk(image, " ?#%\r\n\t") && strlen(image) < 1500)
-		return engine_get(e, ret, err, "/images/%s/json", image);
+		return engine_get(w->e, w->ret, err, "/images/%s/json", image);
 	int r = cell_fail(err, CELL_EINVAL, 0, "'%.100s' is no name of an image", image);
 	return cell_error_hint(err, r, "give NAME[:TAG], NAME@sha256:... or sha256:...");
 }
 
-static int find_saved(struct engine *e, const char *id, json_t **ret, struct cell_error *err)
+/* container_images.pull */
+static int pull(void *user, const struct cell_spec *spec, struct cell_error *err)
 {
-	char saved[100];
+	const struct wanted *w = user;
+	int r = fetch(w->e, spec, err);
 
-	(void)snprintf(saved, sizeof saved, CONTAINER_SNAPSHOTS ":%.64s", id);
-	int r = inspect(e, saved, ret, err);
-	if (r != -ENOENT)
+	if (r < 0)
 		return r;
-	r = cell_fail(err, CELL_ENOTFOUND, 0, "the %s engine has no image '%s' of the snapshot",
-		e->kind->title, saved);
-	return cell_error_hint(err, r,
-		"it was saved with another engine, or its image was removed there");
+	r = inspect(user, spec->image, err);
+	return r == -ENOENT ? cell_fail(err, CELL_ENOTFOUND, 0,
+				      "image '%s' was pulled and is not there", spec->image)
+			    : r;
 }
 
 int engine_image(struct engine *e, const struct cell_spec *spec, json_t **ret,
 	struct cell_error *err)
 {
-	const char *image = spec->image;
-	int r;
+	char owner[64];
+	struct wanted w = {e, ret};
+	const struct container_images images = {.backend = e->kind->name,
+		.owner = owner,
+		.fix = "pull it, or set pull: missing",
+		.find = inspect,
+		.pull = pull,
+		.user = &w};
 
-	if (spec->from)
-		return find_saved(e, spec->from, ret, err);
-	if (!image || !*image) {
-		r = cell_fail(err, CELL_EINVAL, 0, "back end '%s' needs an image", e->kind->name);
-		return cell_error_hint(err, r, "name one: --image NAME, or image: in cell.yaml");
-	}
-	if (spec->pull == CELL_PULL_ALWAYS && (r = pull(e, spec, err)) < 0)
-		return r;
-	r = inspect(e, image, ret, err);
-	if (r == -ENOENT && spec->pull == CELL_PULL_NEVER) {
-		r = cell_fail(err, CELL_ENOTFOUND, 0, "the %s engine has no image '%s'",
-			e->kind->title, image);
-		return cell_error_hint(err, r, "pull it, or set pull: missing");
-	}
-	if (r == -ENOENT && spec->pull != CELL_PULL_ALWAYS) {
-		if ((r = pull(e, spec, err)) < 0)
-			return r;
-		r = inspect(e, image, ret, err);
-	}
-	return r == -ENOENT ? cell_fail(err, CELL_ENOTFOUND, 0,
-				      "image '%s' was pulled and is not there", image)
-			    : r;
+	(void)snprintf(owner, sizeof owner, "the %s engine", e->kind->title);
+	return container_image(spec, &images, err);
 }

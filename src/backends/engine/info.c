@@ -43,8 +43,8 @@ static bool is_true(const json_t *info, const char *key)
 /* An engine behind our own unix socket may still be in a virtual machine, or outside of the container we are in. */
 static bool is_this_machine(const struct engine *e, const json_t *info)
 {
-	const char *name = engine_text(info, "Name", NULL);
-	const char *kernel = engine_text(info, "KernelVersion", NULL);
+	const char *name = json_text_at(info, "Name");
+	const char *kernel = json_text_at(info, "KernelVersion");
 	struct utsname u;
 
 	return !strncmp(e->address.url, "unix:", 5) && uname(&u) == 0 && name && kernel &&
@@ -75,7 +75,7 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 	/* Docker says it among the options, Podman apart */
 	ret->is_rootless = strstr(ret->security, " rootless ") || is_true(info, "Rootless");
 	/* in version 1 an ordinary user has no groups: Podman still says that it could limit */
-	const char *version = engine_text(info, "CgroupVersion", NULL);
+	const char *version = json_text_at(info, "CgroupVersion");
 	ret->has_cgroups = !ret->is_rootless || (version && !strcmp(version, "2"));
 	ret->has_memory &= ret->has_cgroups;
 	ret->has_cpus &= ret->has_cgroups;

@@ -53,34 +53,27 @@ int engine_pause(struct cell *c, bool is_on, struct cell_error *err)
 
 /* --- what it uses --- */
 
-static uint64_t number(const json_t *j, const char *key, const char *inner)
-{
-	json_int_t n = json_integer_value(engine_at(j, key, inner));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 static void read_stats(const json_t *j, struct cell_stats *ret)
 {
 	const json_t *memory = json_object_get(j, "memory_stats"), *value;
 	const char *key;
 	size_t i;
 	/* pages of files that can be dropped are not counted, as `docker stats` does not; the key is v1's or v2's */
-	uint64_t cache = number(memory, "stats", "total_inactive_file");
-	uint64_t used = number(memory, "usage", NULL);
+	uint64_t cache = json_count_at(memory, "stats/total_inactive_file");
+	uint64_t used = json_count_at(memory, "usage");
 
-	cache = cache ? cache : number(memory, "stats", "inactive_file");
+	cache = cache ? cache : json_count_at(memory, "stats/inactive_file");
 	ret->memory_bytes = used > cache ? used - cache : 0;
-	ret->memory_limit_bytes = number(memory, "limit", NULL);
-	ret->cpu_ns = number(json_object_get(j, "cpu_stats"), "cpu_usage", "total_usage");
-	ret->processes = (uint32_t)number(j, "pids_stats", "current");
+	ret->memory_limit_bytes = json_count_at(memory, "limit");
+	ret->cpu_ns = json_count_at(j, "cpu_stats/cpu_usage/total_usage");
+	ret->processes = (uint32_t)json_count_at(j, "pids_stats/current");
 	json_object_foreach (json_object_get(j, "networks"), key, value) {
-		ret->net_in_bytes += number(value, "rx_bytes", NULL);
-		ret->net_out_bytes += number(value, "tx_bytes", NULL);
+		ret->net_in_bytes += json_count_at(value, "rx_bytes");
+		ret->net_out_bytes += json_count_at(value, "tx_bytes");
 	}
-	json_array_foreach (engine_at(j, "blkio_stats", "io_service_bytes_recursive"), i, value) {
-		const char *op = engine_text(value, "op", NULL);
-		uint64_t bytes = number(value, "value", NULL);
+	json_array_foreach (json_at(j, "blkio_stats/io_service_bytes_recursive"), i, value) {
+		const char *op = json_text_at(value, "op");
+		uint64_t bytes = json_count_at(value, "value");
 		if (op && !strcasecmp(op, "read"))
 			ret->disk_read_bytes += bytes;
 		else if (op && !strcasecmp(op, "write"))
@@ -145,7 +138,7 @@ static int check_size(struct engine *e, const char *container, struct cell_error
 		return r == -ENOENT ? cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone",
 					      container)
 				    : r;
-	uint64_t bytes = number(j, "SizeRw", NULL);
+	uint64_t bytes = json_count_at(j, "SizeRw");
 	json_decref(j);
 	if (bytes > SAVE_MAX) {
 		r = cell_fail(err, CELL_ELIMIT, 0,
@@ -230,9 +223,8 @@ static int sweep_containers(struct engine *e, const struct cell_sweep *s)
 	int n = 0;
 
 	json_array_foreach (list, i, one) {
-		const char *cell = engine_text(one, "Labels", CONTAINER_LABEL_NAME);
-		const char *name =
-			json_string_value(json_array_get(engine_at(one, "Names", NULL), 0));
+		const char *cell = json_text_at(one, "Labels/" CONTAINER_LABEL_NAME);
+		const char *name = json_text_at(one, "Names/0");
 		if (!cell || !name)
 			continue;
 		name += *name == '/';

@@ -90,7 +90,7 @@ static int take_image(const struct engine_plan *p, struct cell_error *err)
 
 	return r < 0 ? r
 		     : cell_take_image(p->c, p->spec,
-			       &(struct cell_image_facts){.id = engine_text(p->image, "Id", NULL),
+			       &(struct cell_image_facts){.id = json_text_at(p->image, "Id"),
 				       .digest = json_string_value(json_array_get(digests, 0)),
 				       .env = config.env,
 				       .entrypoint = config.entrypoint,
@@ -183,7 +183,7 @@ static bool is_running(struct engine *e, const char *container)
 {
 	json_t *j = NULL;
 	int r = engine_get(e, &j, NULL, "/containers/%s/json", container);
-	bool is = json_is_true(engine_at(j, "State", "Running"));
+	bool is = json_is_true_at(j, "State/Running");
 
 	json_decref(j);
 	return r < 0 ? r != -ENOENT : is; /* no answer is no death */

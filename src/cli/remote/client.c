@@ -17,6 +17,7 @@
 #include "cli/remote/remote.h"
 #include "cli/signals.h"
 #include "cli/text.h"
+#include "net/json_call.h"
 #include "net/text.h"
 
 #define ATTEMPTS_MAX 9 /* about 20 s in all */
@@ -273,19 +274,17 @@ int remote_error(const json_t *o, struct cell_error *err)
 }
 
 /* What an answer that is no success says. */
-static int refused(int status, const char *body, size_t len, struct cell_error *err)
+static int refused(const struct json_reply *reply, struct cell_error *err)
 {
-	json_t *o = len ? json_loadb(body, len, 0, NULL) : NULL;
-	int r;
+	int status = reply->http.status, r;
 
-	if (json_is_string(json_object_get(o, "code"))) {
-		r = remote_error(o, err);
+	if (json_is_string(json_object_get(reply->json, "code"))) {
+		r = remote_error(reply->json, err);
 	} else {
 		r = cell_fail(err, status == 404 ? CELL_EPROTOCOL : CELL_EBACKEND, 0,
 			"'%s' answered %d (%s)", the.set.url, status, net_status_text(status));
 		r = cell_error_hint(err, r, "is that the address of a cell server?");
 	}
-	json_decref(o);
 	if (status == 401) {
 		bool has_token = the.token && *the.token;
 		if (err)
@@ -306,27 +305,13 @@ static int refused(int status, const char *body, size_t len, struct cell_error *
 
 struct taking {
 	const struct remote_request *q;
-	int status;
-	int stop;	  /* what sink or source returned to give up */
-	struct buf error; /* the body of an answer that is none of the wanted ones */
+	int stop; /* what sink or source returned to give up */
 };
-
-static int take_head(void *arg, const struct http_reply *reply)
-{
-	struct taking *t = arg;
-
-	t->status = reply->status;
-	return 0;
-}
 
 static int take_piece(void *arg, const void *p, size_t n)
 {
 	struct taking *t = arg;
 
-	if (t->status >= 400) {
-		(void)buf_add(&t->error, p, n);
-		return 0;
-	}
 	t->stop = t->q->sink(t->q->arg, p, n);
 	return t->stop ? -ECANCELED : 0;
 }
@@ -355,9 +340,9 @@ static const char *new_key(char out[2 * KEY_BYTES + 1])
 static int call_once(const struct remote_request *q, const char *text, const char *key,
 	json_t **ret, struct cell_error *err)
 {
-	struct taking t = {.q = q, .error = BUF_INIT(1u << 20)};
+	struct taking t = {.q = q};
 	struct http_field fields[6] = {{0}};
-	struct http_reply reply = {0};
+	struct json_reply reply;
 	size_t n = 0;
 	int r;
 
@@ -377,12 +362,11 @@ static int call_once(const struct remote_request *q, const char *text, const cha
 		.source = q->source ? give_piece : NULL,
 		.source_len = -1,
 		.expect_continue = q->source != NULL,
-		.head = take_head,
 		.sink = q->sink ? take_piece : NULL,
 		.max_body = 256u << 20,
 		.arg = &t};
 	is_cancelled = q->is_cancelled;
-	r = http_client_call(the.http, &call, &reply, err);
+	r = json_call(the.http, &call, NULL, &reply, err);
 	is_cancelled = NULL;
 	the.is_away = r < 0 && !t.stop && is_worth_a_retry(r);
 	if (r < 0 && t.stop) { /* its own reason, which it knows better */
@@ -392,21 +376,17 @@ static int call_once(const struct remote_request *q, const char *text, const cha
 	}
 	if (r == 0) {
 		remote_tell_back();
-		if (reply.status >= 400)
-			r = refused(reply.status,
-				q->sink ? buf_str(&t.error) : buf_str(&reply.body),
-				q->sink ? t.error.len : reply.body.len, err);
-		else if (ret && reply.body.len)
-			*ret = json_loadb((const char *)reply.body.data, reply.body.len,
-				JSON_ALLOW_NUL, NULL);
-		if (r == 0 && ret && reply.body.len && !*ret) {
+		if (reply.http.status >= 400)
+			r = refused(&reply, err);
+		else if (ret)
+			*ret = steal_ptr(reply.json);
+		if (r == 0 && ret && reply.http.body.len && !*ret) {
 			r = cell_fail(err, CELL_EPROTOCOL, EPROTO, "'%s' answered with no JSON",
 				the.set.url);
 			r = cell_error_hint(err, r, "is that the address of a cell server?");
 		}
 	}
-	http_reply_done(&reply);
-	buf_done(&t.error);
+	json_reply_done(&reply);
 	return r;
 }
 
@@ -454,20 +434,21 @@ int remote_call(const struct remote_request *q, json_t **ret, struct cell_error 
 int remote_socket(const char *target, struct ws_client **ret, struct cell_error *err)
 {
 	struct http_field fields[3] = {{0}};
-	struct http_reply reply = {0};
+	struct json_reply reply = {0};
 	int r = connect_once(err);
 
 	if (r < 0)
 		return r;
 	if (the.bearer)
 		fields[0] = (struct http_field){"Authorization", the.bearer};
-	r = ws_client_open(the.http, target, fields, MESSAGE_MAX, ret, &reply, err);
+	r = ws_client_open(the.http, target, fields, MESSAGE_MAX, ret, &reply.http, err);
 	the.is_away = r < 0 && is_worth_a_retry(r);
 	if (r == 0)
 		remote_tell_back();
-	else if (reply.status >= 400)
-		r = refused(reply.status, buf_str(&reply.body), reply.body.len, err);
-	http_reply_done(&reply);
+	json_reply_read(&reply);
+	if (r < 0 && reply.http.status >= 400)
+		r = refused(&reply, err);
+	json_reply_done(&reply);
 	return r;
 }
 

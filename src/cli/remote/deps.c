@@ -19,19 +19,19 @@ static bool is_stopped(void)
 
 struct reading {
 	const struct cell_deps_opts *opts;
-	struct buf line;
 	struct cell_error err;
 	bool is_done;
 	int result;
 };
 
-static int take_line(struct reading *rd)
+static int take_step(void *user, json_t *o, const struct buf *line)
 {
-	json_t *o = json_loadb((const char *)rd->line.data, rd->line.len, 0, NULL);
+	struct reading *rd = user;
 	const char *type = remote_text(o, "type");
 	static const char *const steps[] = {"", "resolve", "fetch", "unpack", "install"};
 	int r = 0;
 
+	(void)line;
 	if (!strcmp(type, "done")) {
 		rd->is_done = true;
 	} else if (!strcmp(type, "error")) {
@@ -48,22 +48,7 @@ static int take_line(struct reading *rd)
 				    rd->opts->user)
 				    ? -EINTR
 				    : 0;
-	json_decref(o);
-	buf_reset(&rd->line);
 	return r;
-}
-
-static int to_lines(void *arg, const void *p, size_t n)
-{
-	struct reading *rd = arg;
-	const char *s = p;
-
-	for (size_t i = 0; i < n; i++) {
-		int r = s[i] == '\n' ? take_line(rd) : buf_addc(&rd->line, s[i]);
-		if (r)
-			return r;
-	}
-	return 0;
 }
 
 static json_t *words(const char *const *list)
@@ -80,7 +65,8 @@ static int send(struct cell *c, const char *method, const struct cell_deps_opts 
 {
 	auto_free char *target =
 		remote_target(remote_cell_of(c)->id, "/deps", "stream", "true", NULL);
-	struct reading rd = {.opts = o, .line = BUF_INIT(1u << 20)};
+	struct reading rd = {.opts = o};
+	struct json_lines lines = {.take = take_step, .user = &rd, .line = BUF_INIT(1u << 20)};
 	json_t *body = json_pack("{s:o, s:o, s:b}", "packages", words(o->packages), "inside",
 		words(inside), "upgrade", o->upgrade);
 
@@ -91,12 +77,12 @@ static int send(struct cell *c, const char *method, const struct cell_deps_opts 
 	int r = remote_call(&(struct remote_request){.method = method,
 				    .target = target,
 				    .body = body,
-				    .sink = to_lines,
-				    .arg = &rd,
+				    .sink = json_lines_add,
+				    .arg = &lines,
 				    .is_once = true,
 				    .is_cancelled = is_stopped},
 		NULL, err);
-	buf_done(&rd.line);
+	json_lines_done(&lines);
 	if (r == 0 && rd.result < 0) {
 		*err = rd.err;
 		return rd.result;

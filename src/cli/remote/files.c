@@ -320,7 +320,6 @@ int remote_file_untar(struct cell *c, const char *path, cell_source_fn fn, void 
 struct watching {
 	cell_watch_fn fn;
 	void *user;
-	struct buf line;
 };
 
 static int watch_type(const char *word)
@@ -334,35 +333,18 @@ static int watch_type(const char *word)
 	return 0;
 }
 
-static int take_line(struct watching *w)
+static int take_event(void *user, json_t *o, const struct buf *line)
 {
-	json_t *o = json_loadb((const char *)w->line.data, w->line.len, 0, NULL);
+	const struct watching *w = user;
 	auto_free char *own = NULL;
 	size_t n;
-	int r = 0;
 	struct cell_watch_event e = {
 		.type = (enum cell_watch_type)watch_type(remote_text(o, "type")),
 		.path = remote_bytes(o, "path", &own, &n),
 		.is_directory = json_is_true(json_object_get(o, "is_directory"))};
 
-	if (e.type)
-		r = w->fn(&e, w->user);
-	json_decref(o);
-	buf_reset(&w->line);
-	return r;
-}
-
-static int to_watcher(void *arg, const void *p, size_t n)
-{
-	struct watching *w = arg;
-	const char *s = p;
-
-	for (size_t i = 0; i < n; i++) {
-		int r = s[i] == '\n' ? take_line(w) : buf_addc(&w->line, s[i]);
-		if (r)
-			return r;
-	}
-	return 0;
+	(void)line;
+	return e.type ? w->fn(&e, w->user) : 0;
 }
 
 static uint64_t watch_until_ms; /* 0: for ever */
@@ -377,16 +359,17 @@ int remote_file_watch(struct cell *c, const char *path, bool recursive, int time
 {
 	auto_free char *target = remote_target(id_of(c), "/files/watch", "path", path, "recursive",
 		on(recursive), NULL);
-	struct watching w = {.fn = fn, .user = user, .line = BUF_INIT(1u << 20)};
+	struct watching w = {.fn = fn, .user = user};
+	struct json_lines lines = {.take = take_event, .user = &w, .line = BUF_INIT(1u << 20)};
 	struct cell_error why = {0};
 
 	watch_until_ms = timeout_ms >= 0 ? remote_now_ms() + (uint64_t)timeout_ms : 0;
 	int r = remote_call(&(struct remote_request){.target = target,
-				    .sink = to_watcher,
-				    .arg = &w,
+				    .sink = json_lines_add,
+				    .arg = &lines,
 				    .is_cancelled = is_watch_over},
 		NULL, &why);
-	buf_done(&w.line);
+	json_lines_done(&lines);
 	if (r == -EINTR && !is_stopped())
 		return 0;
 	if (r < 0 && err && why.code)

@@ -96,46 +96,23 @@ int remote_token_revoke(const char *id, struct cell_error *err)
 struct page {
 	audit_record_fn fn;
 	void *user;
-	struct buf line;
 	uint64_t n, last_seq;
 };
 
-static int take_line(struct page *p)
+static int take_record(void *user, json_t *o, const struct buf *line)
 {
-	json_t *o = json_loadb((const char *)p->line.data, p->line.len, 0, NULL);
-	int r = o ? p->fn(o, buf_str(&p->line), p->line.len, p->user) : -EPROTO;
+	struct page *p = user;
 
 	p->n++;
 	p->last_seq = (uint64_t)remote_int(o, "seq");
-	json_decref(o);
-	buf_reset(&p->line);
-	return r;
-}
-
-static int take_lines(void *arg, const void *bytes, size_t n)
-{
-	struct page *p = arg;
-	const char *s = bytes;
-
-	while (n) {
-		const char *end = memchr(s, '\n', n);
-		size_t len = end ? (size_t)(end - s) : n;
-		int r = buf_add(&p->line, s, len);
-		if (r == 0 && end)
-			r = take_line(p);
-		if (r)
-			return r;
-		len += end ? 1 : 0;
-		s += len;
-		n -= len;
-	}
-	return 0;
+	return o ? p->fn(o, buf_str(line), line->len, p->user) : -EPROTO;
 }
 
 int remote_audit_query(const struct audit_filter *f, audit_record_fn fn, void *user,
 	struct cell_error *err)
 {
-	struct page p = {.fn = fn, .user = user, .line = BUF_INIT(4u << 20)};
+	struct page p = {.fn = fn, .user = user};
+	struct json_lines lines = {.take = take_record, .user = &p, .line = BUF_INIT(4u << 20)};
 	char since[CLOCK_TEXT_MAX] = "", until[CLOCK_TEXT_MAX] = "";
 	uint64_t after = f->after_seq, left = f->limit;
 	int r;
@@ -157,13 +134,13 @@ int remote_audit_query(const struct audit_filter *f, audit_record_fn fn, void *u
 			"effect", f->effect, NULL);
 		p.n = 0;
 		r = remote_call(&(struct remote_request){.target = target,
-					.sink = take_lines,
-					.arg = &p},
+					.sink = json_lines_add,
+					.arg = &lines},
 			NULL, err);
 		after = p.last_seq;
 		left -= f->limit ? p.n : 0;
 	} while (r == 0 && p.n == PAGE_MAX && !f->last && (!f->limit || left));
-	buf_done(&p.line);
+	json_lines_done(&lines);
 	return r;
 }
 

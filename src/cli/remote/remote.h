@@ -24,6 +24,7 @@
 #include "cli/cells.h"
 #include "cli/cli.h"
 #include "net/client.h"
+#include "net/json_lines.h"
 
 /* From now on `cells` is the server at `url`; nothing is sent yet. */
 struct remote_settings {
