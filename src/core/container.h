@@ -20,6 +20,24 @@
 #define CONTAINER_HOME	    "/home/cell"
 #define CONTAINER_UID	    65532u /* of a cell that has no files of the host and names no user */
 
+/* What a cell in any container has; its maker may have more. */
+#define CONTAINER_CAPS                                                                             \
+	(CELL_CAP_BIT(CELL_CAP_EXEC) | CELL_CAP_BIT(CELL_CAP_PTY) | CELL_CAP_BIT(CELL_CAP_FILES) | \
+		CELL_CAP_BIT(CELL_CAP_WATCH) | CELL_CAP_BIT(CELL_CAP_BACKGROUND) |                 \
+		CELL_CAP_BIT(CELL_CAP_NAMED) | CELL_CAP_BIT(CELL_CAP_DEFAULT_USER) |               \
+		CELL_CAP_BIT(CELL_CAP_WORKSPACE) | CELL_CAP_BIT(CELL_CAP_PRIVATE_HOME) |           \
+		CELL_CAP_BIT(CELL_CAP_KILL_TREE) | CELL_CAP_BIT(CELL_CAP_HIDE_FILES) |             \
+		CELL_CAP_BIT(CELL_CAP_HIDE_PROCESSES) | CELL_CAP_BIT(CELL_CAP_SYSCALL_FILTER) |    \
+		CELL_CAP_BIT(CELL_CAP_IMAGE) | CELL_CAP_BIT(CELL_CAP_RUNTIME) |                    \
+		CELL_CAP_BIT(CELL_CAP_MOUNTS) | CELL_CAP_BIT(CELL_CAP_LIMIT_MEMORY) |              \
+		CELL_CAP_BIT(CELL_CAP_LIMIT_CPUS) | CELL_CAP_BIT(CELL_CAP_LIMIT_PIDS) |            \
+		CELL_CAP_BIT(CELL_CAP_LIMIT_DISK) | CELL_CAP_BIT(CELL_CAP_LIMIT_FILES) |           \
+		CELL_CAP_BIT(CELL_CAP_LIMIT_FILE_SIZE) |                                           \
+		CELL_CAP_BIT(CELL_CAP_LIMIT_PROCESS_MEMORY) |                                      \
+		CELL_CAP_BIT(CELL_CAP_LIMIT_CPU_TIME) | CELL_CAP_BIT(CELL_CAP_SCRATCH_MEMORY) |    \
+		CELL_CAP_BIT(CELL_CAP_SCRATCH_DISK) | CELL_CAP_BIT(CELL_CAP_NET_NONE) |            \
+		CELL_CAP_BIT(CELL_CAP_PORTS) | CELL_CAP_BIT(CELL_CAP_PAUSE))
+
 #define CONTAINER_LABEL_NAME  "cell.name"
 #define CONTAINER_LABEL_DIR   "cell.directory"
 #define CONTAINER_LABEL_STATE "cell.state" /* which state directory has its record */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/container.h"
+#include "core/image/digest.h"
 
 static int find_saved(const struct container_images *of, const char *id, struct cell_error *err)
 {
@@ -41,7 +42,7 @@ int container_image(const struct cell_spec *spec, const struct container_images 
 		r = cell_fail(err, CELL_EINVAL, 0, "back end '%s' needs an image", of->backend);
 		return cell_error_hint(err, r, "name one: --image NAME, or image: in cell.yaml");
 	}
-	if (spec->pull != CELL_PULL_ALWAYS)
+	if (spec->pull != CELL_PULL_ALWAYS || digest_parse(image)) /* no registry has a newer one */
 		r = of->find(of->user, image, err);
 	if (r != -ENOENT)
 		return r;

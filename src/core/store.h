@@ -5,7 +5,7 @@
  *
  *	<state>/id                   which state directory this is: for marks on what is elsewhere
  *	<state>/snapshots/           saved cells: snapshot.c
- *	<state>/engine-*             what engines said of themselves a moment ago: engine/info_kept.c
+ *	<state>/engine-*             what engines said of themselves a moment ago: kept.c
  *	<state>/lock                 a moment's order between creators and reapers
  *	<state>/cells/<name>/        one cell; making this directory is taking the name
  *	<state>/cells/<name>/lock    held (flock) while being made, and by an ephemeral cell's owner

@@ -28,6 +28,11 @@ int json_lines_add(void *lines, const void *p, size_t n)
 	return r;
 }
 
+int json_lines_end(struct json_lines *l)
+{
+	return l->line.len ? take_line(l) : 0;
+}
+
 void json_lines_done(struct json_lines *l)
 {
 	buf_done(&l->line);

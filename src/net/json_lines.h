@@ -15,4 +15,6 @@ struct json_lines {
 
 /* lines: a struct json_lines; a sink for http_call. 0, what take returned, -ENOBUFS or -ENOMEM. */
 int json_lines_add(void *lines, const void *p, size_t n);
+/* No more come: what is behind the last end of line is a line, too. */
+int json_lines_end(struct json_lines *l);
 void json_lines_done(struct json_lines *l);

@@ -35,6 +35,9 @@ TEST(lines_are_whole_however_they_are_cut)
 		ASSERT_OK(json_lines_add(&l, LINES, cut));
 		ASSERT_OK(json_lines_add(&l, &LINES[cut], n - cut));
 		ASSERT_STR(h.text, "{\"n\":1}=1 none=0 =0 {\"n\":2}=2 ");
+		ASSERT_OK(json_lines_end(&l));
+		ASSERT_OK(json_lines_end(&l));
+		ASSERT_STR(h.text, "{\"n\":1}=1 none=0 =0 {\"n\":2}=2 {\"n\":=0 ");
 		json_lines_done(&l);
 	}
 }

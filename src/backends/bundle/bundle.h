@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "core/container.h"
 
 struct bundle {
@@ -33,3 +34,6 @@ int bundle_config(const struct bundle *b, json_t **ret, struct cell_error *err);
 /* The ids of `name` in /etc/passwd of the topmost of these directories that has one (lowest first). */
 int bundle_find_user(const char *const *layers, size_t n, const char *name, uid_t *ret_uid,
 	gid_t *ret_gid, struct cell_error *err);
+
+/* What runtimes are known to refuse a bundle with, for cell_error_known(). */
+extern const struct cell_known_words bundle_words[];

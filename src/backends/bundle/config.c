@@ -210,3 +210,7 @@ int bundle_config(const struct bundle *b, json_t **ret, struct cell_error *err)
 		mounts, "linux", kernel_part(b));
 	return *ret ? 0 : no_memory(err);
 }
+
+const struct cell_known_words bundle_words[] = {{"no space left", CELL_ENOSPACE, NULL},
+	{"hybrid", CELL_OK, "this runtime wants cgroup v2 alone: use --runtime runc"},
+	{NULL, CELL_OK, NULL}};

@@ -13,12 +13,13 @@
 #define SERVICES      "/containerd.services."
 #define METHOD_MAX    120
 
-void ctd_free(struct ctd **d)
+void ctd_close(void *at)
 {
-	if (*d)
-		grpc_free((*d)->rpc);
-	free(*d);
-	*d = NULL;
+	struct ctd *d = at;
+
+	if (d)
+		grpc_free(d->rpc);
+	free(d);
 }
 
 static const char *setting(const struct cell *c, const char *note, const char *variable,
@@ -41,13 +42,15 @@ static int silent(struct ctd *d, int r, struct cell_error *err)
 		"start it (systemctl start containerd), or say where it is: CONTAINERD_ADDRESS");
 }
 
-int ctd_open(const struct cell *c, struct ctd **ret, struct cell_error *err)
+int ctd_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err)
 {
 	const char *address = setting(c, "engine", "CONTAINERD_ADDRESS", USUAL_ADDRESS);
 	const char *space = setting(c, "engine_namespace", "CONTAINERD_NAMESPACE", "cell");
 	const char *snapshotter = setting(c, "snapshotter", "CONTAINERD_SNAPSHOTTER", "overlayfs");
-	auto_ctd struct ctd *d = calloc(1, sizeof *d);
+	struct ctd *d = calloc(1, sizeof *d);
+	auto_ctd void *at = d;
 
+	(void)kind;
 	if (!d)
 		return cell_fail_errno(err, ENOMEM, "reach containerd");
 	if (!strncmp(address, "unix://", 7))
@@ -61,7 +64,7 @@ int ctd_open(const struct cell *c, struct ctd **ret, struct cell_error *err)
 	int r = grpc_open(d->address, &d->rpc, err);
 	if (r < 0)
 		return silent(d, r, err);
-	*ret = steal_ptr(d);
+	*ret = steal_ptr(at);
 	return 0;
 }
 
@@ -90,6 +93,11 @@ int ctd_begin(struct ctd *d, const char *method, struct cell_error *err)
 
 static int refused(int status, const char *doing, const char *said, struct cell_error *err)
 {
+	static const struct cell_known_words known[] = {
+		{"no space left on device", CELL_ENOSPACE,
+			"free some space where containerd keeps its data, /var/lib/containerd "
+			"unless its configuration says else"},
+		{0}};
 	enum cell_code code = status == GRPC_NOT_FOUND	    ? CELL_ENOTFOUND
 			      : status == GRPC_EXISTS	    ? CELL_EEXISTS
 			      : status == GRPC_PRECONDITION ? CELL_EBUSY
@@ -97,14 +105,8 @@ static int refused(int status, const char *doing, const char *said, struct cell_
 			      : status == GRPC_DENIED	    ? CELL_EDENIED
 							    : CELL_EBACKEND;
 
-	if (strstr(said, "no space left on device"))
-		code = CELL_ENOSPACE;
 	int r = cell_fail(err, code, 0, "%s: containerd says: '%.280s'", doing, said);
-	return code == CELL_ENOSPACE
-		       ? cell_error_hint(err, r,
-				 "free some space where containerd keeps its data, "
-				 "/var/lib/containerd unless its configuration says else")
-		       : r;
+	return cell_error_known(err, r, said, known);
 }
 
 int ctd_end(struct ctd *d, const char *doing, struct cell_error *err)

@@ -41,7 +41,7 @@ static int no_memory(struct cell_error *err)
 
 static int check(const struct ctd_plan *p, struct cell_error *err)
 {
-	const struct cell_spec *spec = p->spec;
+	const struct cell_spec *spec = p->at.spec;
 	const struct cell_limits *l = &spec->limits;
 	int r = container_check_memory(l, err);
 
@@ -52,7 +52,7 @@ static int check(const struct ctd_plan *p, struct cell_error *err)
 			"limits.disk: containerd's snapshots have no size of their own");
 		return cell_error_hint(err, r, "use --scratch memory");
 	}
-	return cell_degrade_workspace(p->c, spec, err);
+	return cell_degrade_workspace(p->at.c, spec, err);
 }
 
 /* They come before all other mounts, which may lie in them. */
@@ -139,10 +139,10 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 	struct cell_error *err)
 {
 	char group[200];
-	struct bundle b = {.c = p->c,
-		.spec = p->spec,
+	struct bundle b = {.c = p->at.c,
+		.spec = p->at.spec,
 		.root = "rootfs", /* where containerd puts it, beside the spec */
-		.door = p->door,
+		.door = p->at.door,
 		.reach = CONTAINER_CALLS,
 		.has_cgroups = true,
 		.has_memory = true,
@@ -151,15 +151,15 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 		.group = group};
 	json_t *j = NULL;
 
-	(void)snprintf(group, sizeof group, "/" GROUP "%s", p->id);
-	int r = choose_user(p->spec, mounts, &b.uid, &b.gid, err);
+	(void)snprintf(group, sizeof group, "/" GROUP "%s", p->at.name);
+	int r = choose_user(p->at.spec, mounts, &b.uid, &b.gid, err);
 	if (r == 0)
 		r = bundle_config(&b, &j, err);
 	if (r < 0)
 		return r;
-	if (add_scratch(p->spec, json_object_get(j, "mounts"), b.uid, b.gid) < 0 ||
+	if (add_scratch(p->at.spec, json_object_get(j, "mounts"), b.uid, b.gid) < 0 ||
 		json_object_set_new(json_object_get(j, "root"), "readonly",
-			json_boolean(container_is_read_only(p->spec))) < 0 ||
+			json_boolean(container_is_read_only(p->at.spec))) < 0 ||
 		!(*ret = json_dumps(j, JSON_COMPACT)))
 		r = no_memory(err);
 	json_decref(j);
@@ -202,20 +202,20 @@ static int make_container(struct ctd *d, const struct ctd_plan *p, const char *s
 	const struct ctd_label *labels, struct cell_error *err)
 {
 	auto_buf struct buf request = BUF_INIT(CTD_TEXT_MAX), container = BUF_INIT(CTD_TEXT_MAX);
-	int r = pb_add_str(&container, 1, p->id);
+	int r = pb_add_str(&container, 1, p->at.name);
 
 	if (r == 0)
 		r = ctd_add_labels(&container, 2, labels);
 	if (r == 0)
 		r = pb_add_str(&container, 3, p->image->name);
 	if (r == 0)
-		r = add_runtime(&container, p->spec->runtime);
+		r = add_runtime(&container, p->at.spec->runtime);
 	if (r == 0)
 		r = add_spec(&container, spec);
 	if (r == 0)
 		r = pb_add_str(&container, 6, d->snapshotter);
 	if (r == 0)
-		r = pb_add_str(&container, 7, p->id);
+		r = pb_add_str(&container, 7, p->at.name);
 	if (r == 0)
 		r = pb_add_message(&request, 1, &container);
 	return r < 0 ? no_memory(err)
@@ -231,7 +231,7 @@ static int make_task(struct ctd *d, const struct ctd_plan *p, const struct buf *
 	struct pb_reader r = pb_read(mounts->data, mounts->len);
 	struct pb_field f;
 	struct cell_error why;
-	int rc = pb_add_str(&request, 1, p->id);
+	int rc = pb_add_str(&request, 1, p->at.name);
 
 	while (rc == 0 && pb_next(&r, &f))
 		if (f.number == 1)
@@ -241,15 +241,13 @@ static int make_task(struct ctd *d, const struct ctd_plan *p, const struct buf *
 	rc = ctd_call(d, "tasks.v1.Tasks/Create", &request, NULL, "make the task", &why);
 	if (rc == 0)
 		return 0;
-	if (strstr(why.msg, "hybrid"))
-		(void)cell_error_hint(&why, rc,
-			"this runtime wants cgroup v2 alone: use --runtime runc");
-	else if (p->spec->runtime)
+	if (p->at.spec->runtime)
 		(void)cell_error_hint(&why, rc,
 			"'%.80s' must be a program that containerd finds (runc, crun), its path, "
 			"or "
 			"a shim it has (io.containerd.NAME.vN)",
-			p->spec->runtime);
+			p->at.spec->runtime);
+	rc = cell_error_known(&why, rc, why.msg, bundle_words);
 	if (err)
 		*err = why;
 	return rc;
@@ -260,8 +258,8 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 	auto_buf struct buf mounts = BUF_INIT(65536);
 	auto_free char *spec = NULL;
 	char here[32];
-	const struct ctd_label labels[] = {{CONTAINER_LABEL_NAME, cell_name(p->c)},
-		{CONTAINER_LABEL_DIR, cell_directory(p->c)}, {CTD_LABEL_SIGHT, here},
+	const struct ctd_label labels[] = {{CONTAINER_LABEL_NAME, cell_name(p->at.c)},
+		{CONTAINER_LABEL_DIR, cell_directory(p->at.c)}, {CTD_LABEL_SIGHT, here},
 		{CONTAINER_LABEL_STATE, d->state},
 		{"containerd.io/gc.root",
 			"cell"}, /* not to be collected before its container is there */
@@ -270,12 +268,13 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 	ctd_sight(here);
 	int r = check(p, err);
 	if (r == 0) {
-		r = ctd_prepare(d, p->id, p->image->chain, labels, &mounts, err);
+		r = ctd_prepare(d, p->at.name, p->image->chain, labels, &mounts, err);
 		if (r == -ENOENT) { /* nobody has used this image yet */
 			buf_reset(&mounts);
 			r = ctd_image_unpack(d, p->image, err);
 			if (r == 0) {
-				r = ctd_prepare(d, p->id, p->image->chain, labels, &mounts, err);
+				r = ctd_prepare(d, p->at.name, p->image->chain, labels, &mounts,
+					err);
 				if (r == -ENOENT)
 					r = cell_fail(err, CELL_EBACKEND, 0,
 						"the image's layers are gone again");
@@ -308,14 +307,14 @@ int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err)
 		       : r;
 }
 
-bool ctd_container_runs(struct ctd *d, const char *id)
+bool ctd_container_runs(void *at, const char *id)
 {
 	enum {
 		STOPPED = 3
 	};
 	auto_buf struct buf answer = BUF_INIT(65536);
 	struct pb_field process, status = {0};
-	int r = ctd_about(d, "tasks.v1.Tasks/Get", id, &answer, "ask for the task", NULL);
+	int r = ctd_about(at, "tasks.v1.Tasks/Get", id, &answer, "ask for the task", NULL);
 
 	if (r < 0)
 		return r != -ENOENT;

@@ -15,8 +15,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "core/container.h"
-#include "core/image/oci.h"
+#include "core/container_life.h"
 #include "net/grpc.h"
 
 #define CTD_DIGEST   (DIGEST_HEX + 8) /* "sha256:" and its digits */
@@ -35,11 +34,15 @@ struct ctd {
 
 /* ---- api.c ---- */
 
-/* Connected. From the notes of c when it has them, else from CONTAINERD_ADDRESS, CONTAINERD_NAMESPACE, CONTAINERD_SNAPSHOTTER, as
- * the program `ctr` has them. */
-int ctd_open(const struct cell *c, struct ctd **ret, struct cell_error *err);
-void ctd_free(struct ctd **d);
-#define auto_ctd __attribute__((cleanup(ctd_free)))
+/* Connected: a struct ctd. From the notes of c when it has them, else from CONTAINERD_ADDRESS, CONTAINERD_NAMESPACE,
+ * CONTAINERD_SNAPSHOTTER, as the program `ctr` has them. */
+int ctd_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err);
+void ctd_close(void *at);
+static inline void ctd_closep(void *const *at)
+{
+	ctd_close(*at);
+}
+#define auto_ctd __attribute__((cleanup(ctd_closep)))
 
 /* method: "tasks.v1.Tasks/Create". ret (may be NULL): the message that comes; when more come, one behind the other, which is how
  * their lists are joined. Negative errno: what the service refused says so (-ENOENT, -EEXIST, -EBUSY), with what it said. */
@@ -113,17 +116,14 @@ int ctd_name_image(struct ctd *d, const char *name, const struct ctd_label *labe
 /* ---- container.c ---- */
 
 struct ctd_plan {
-	struct cell *c;
-	const struct cell_spec *spec;
+	struct container_plan at; /* its name is that of container, task and snapshot */
 	const struct ctd_image *image;
-	const char *id;	  /* of container, task and snapshot */
-	const char *door; /* on the host */
 };
 /* A snapshot of the image, a container on it, its task: made, not started. */
 int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_error *err);
 int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err);
 /* Is its first process there? No answer is no death. */
-bool ctd_container_runs(struct ctd *d, const char *id);
+bool ctd_container_runs(void *at, const char *id);
 /* Task, container and snapshot, whatever of them there is. is_dead: its first process is, and need not be killed. */
 int ctd_container_remove(struct ctd *d, const char *id, bool is_dead, struct cell_error *err);
 /* About one container, by its id alone. -ENOENT, and *err left as it is: there is none. */
@@ -140,16 +140,17 @@ int ctd_about(struct ctd *d, const char *method, const char *id, struct buf *ret
 bool ctd_is_paused(struct ctd *d, const char *id);
 /* After a snapshot that came to no end. */
 int ctd_let_go_on(struct cell *c, struct cell_error *err);
-int ctd_pause(struct cell *c, bool is_on, struct cell_error *err);
-int ctd_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
 int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
-int ctd_forget(struct cell *c, const char *id, struct cell_error *err);
-int ctd_remove_image(struct ctd *d, const char *name, struct cell_error *err); /* 0: it is gone */
+/* How containerd is asked. */
+extern const struct container_engine ctd_calls;
 
 /* ---- sweep.c ---- */
 
 /* Containers of state directories that are gone as a whole, with nobody who would ever prune them. */
 void ctd_sweep_lost(struct ctd *d);
+/* container_engine.list */
+void ctd_list(void *at, enum container_marked what, const char *state_id, container_marked_fn fn,
+	void *user);
 /* Which mount namespace we see: another's directories need not be in it. */
 void ctd_sight(char ret[32]);
 int ctd_sweep(const struct cell_sweep *s, struct cell_error *err);

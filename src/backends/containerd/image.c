@@ -11,6 +11,7 @@
 #include "backends/containerd/ctd.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/container_image.h"
 #include "distribution/reference.h"
 #include "net/protobuf.h"
 
@@ -73,73 +74,46 @@ static int find(struct ctd *d, const char *text, const struct reference *ref, st
 	return r;
 }
 
-static int missing(const struct ctd *d, const char *text, struct cell_error *err)
-{
-	int r = cell_fail(err, CELL_ENOTFOUND, ENOENT, "containerd has no image '%.200s'", text);
+struct wanted {
+	struct ctd *d;
+	struct ctd_image *i;
+};
 
-	return cell_error_hint(err, r,
-		"its namespace '%s' has not: pull it, set pull: missing, or load it: ctr -n %s "
-		"images import FILE",
-		d->space, d->space);
-}
-
-static int pull(struct ctd *d, const char *text, const struct reference *ref, struct ctd_image *i,
-	struct cell_error *err)
+/* container_images.pull */
+static int pull(void *user, const struct cell_spec *spec, struct cell_error *err)
 {
+	const struct wanted *w = user;
+	struct reference ref;
 	char name[CTD_NAME_MAX];
-	int r = ctd_lease(d, err);
+	int r = reference_parse(spec->image, &ref, err);
 
+	if (r == 0)
+		r = ctd_lease(w->d, err);
 	if (r < 0)
 		return r;
-	full_name(ref, true, name);
-	r = ctd_pull(d, ref, name, err);
+	full_name(&ref, true, name);
+	r = ctd_pull(w->d, &ref, name, err);
 	if (r == 0) {
-		r = look_up(d, name, i, err);
+		r = look_up(w->d, name, w->i, err);
 		if (r == -ENOENT)
 			r = cell_fail(err, CELL_ENOTFOUND, 0, "it is gone again");
 	}
-	ctd_lease_end(d);
-	return r < 0 ? cell_error_prefix(err, r, "pull image '%.200s'", text) : 0;
+	ctd_lease_end(w->d);
+	return r < 0 ? cell_error_prefix(err, r, "pull image '%.200s'", spec->image) : 0;
 }
 
-static int resolve(struct ctd *d, const struct cell_spec *spec, struct ctd_image *i,
-	struct cell_error *err)
+/* container_images.find */
+static int find_any(void *user, const char *text, struct cell_error *err)
 {
-	const char *text = spec->image;
+	const struct wanted *w = user;
 	struct reference ref;
-	char saved[CTD_NAME_MAX];
-	int r;
 
-	if (spec->from) {
-		(void)snprintf(saved, sizeof saved,
-			CONTAINER_SNAPSHOTS ":"
-					    "%.64s",
-			spec->from);
-		r = look_up(d, saved, i, err);
-		if (r != -ENOENT)
-			return r;
-		r = cell_fail(err, CELL_ENOTFOUND, ENOENT,
-			"containerd has no image '%s' of the snapshot", saved);
-		return cell_error_hint(err, r,
-			"it was saved with another containerd, or its image was removed there");
-	}
-	if (!text || !*text) {
-		r = cell_fail(err, CELL_EINVAL, 0, "back end 'containerd' needs an image");
-		return cell_error_hint(err, r, "name one: --image NAME, or image: in cell.yaml");
-	}
 	if (digest_parse(text)) {
-		(void)snprintf(i->target, sizeof i->target, "%s", text);
+		(void)snprintf(w->i->target, sizeof w->i->target, "%s", text);
 		return 0;
 	}
-	r = reference_parse(text, &ref, err);
-	if (r < 0)
-		return r;
-	if (spec->pull == CELL_PULL_ALWAYS)
-		return pull(d, text, &ref, i, err);
-	r = find(d, text, &ref, i, err);
-	if (r != -ENOENT)
-		return r;
-	return spec->pull == CELL_PULL_NEVER ? missing(d, text, err) : pull(d, text, &ref, i, err);
+	int r = reference_parse(text, &ref, err);
+	return r < 0 ? r : find(w->d, text, &ref, w->i, err);
 }
 
 /* ---- what it is ---- */
@@ -218,13 +192,25 @@ static int read_config(struct ctd *d, struct ctd_image *i, struct cell_error *er
 int ctd_image_get(struct ctd *d, const struct cell_spec *spec, struct ctd_image *ret,
 	struct cell_error *err)
 {
-	int r = resolve(d, spec, ret, err);
+	char fix[260];
+	struct wanted w = {d, ret};
+	const struct container_images images = {.backend = "containerd",
+		.owner = "containerd",
+		.fix = fix,
+		.find = find_any,
+		.pull = pull,
+		.user = &w};
 
+	(void)snprintf(fix, sizeof fix,
+		"its namespace '%s' has not: pull it, set pull: missing, or load it: ctr -n %s "
+		"images import FILE",
+		d->space, d->space);
+	int r = container_image(spec, &images, err);
 	if (r < 0)
 		return r;
 	r = read_manifest(d, ret, err);
 	if (r == -ENOENT && !*ret->name)
-		return missing(d, spec->image, err);
+		return container_image_missing(&images, spec->image, err);
 	if (r == 0)
 		r = read_config(d, ret, err);
 	return r < 0 ? cell_error_prefix(err, r, "image '%.200s'",

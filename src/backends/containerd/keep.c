@@ -12,23 +12,11 @@
 #include "backends/containerd/ctd.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/json_at.h"
 #include "net/protobuf.h"
 
 #define PAUSE_TRIES 20
 #define LAYER_TYPE  "application/vnd.oci.image.layer.v1.tar"
-
-static int open_for(struct cell *c, struct ctd **ret, const char **ret_id, struct cell_error *err)
-{
-	*ret_id = cell_note(c, "container");
-	if (!*ret_id)
-		return cell_fail(err, CELL_EGONE, 0, "the cell has no container");
-	return ctd_open(c, ret, err);
-}
-
-static int gone(const char *id, struct cell_error *err)
-{
-	return cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone", id);
-}
 
 /* ---- standing still ---- */
 
@@ -59,7 +47,7 @@ static int set_paused(struct ctd *d, const char *id, bool is_on, struct cell_err
 		if (r == 0 || ctd_is_paused(d, id) == is_on)
 			return 0;
 		if (r == -ENOENT)
-			return gone(id, err);
+			return container_gone(id, err);
 		(void)nanosleep(&pause, NULL);
 	}
 	if (err)
@@ -67,13 +55,9 @@ static int set_paused(struct ctd *d, const char *id, bool is_on, struct cell_err
 	return r;
 }
 
-int ctd_pause(struct cell *c, bool is_on, struct cell_error *err)
+static int pause_one(void *at, const char *id, bool is_on, struct cell_error *err)
 {
-	auto_ctd struct ctd *d = NULL;
-	const char *id;
-	int r = open_for(c, &d, &id, err);
-
-	return r < 0 || ctd_is_paused(d, id) == is_on ? r : set_paused(d, id, is_on, err);
+	return ctd_is_paused(at, id) == is_on ? 0 : set_paused(at, id, is_on, err);
 }
 
 /* ---- what it uses ---- */
@@ -137,26 +121,21 @@ static void read_second(const struct pb_field *m, struct cell_stats *ret)
 	}
 }
 
-int ctd_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+static int count(void *at, const char *id, struct cell_stats *ret, struct cell_error *err)
 {
-	auto_ctd struct ctd *d = NULL;
 	auto_buf struct buf request = BUF_INIT(1024), answer = BUF_INIT(CTD_TEXT_MAX);
 	struct pb_field metric, any, m;
 	char filter[200], type[80];
-	const char *id;
-	int r = open_for(c, &d, &id, err);
 
-	if (r < 0)
-		return r;
 	(void)snprintf(filter, sizeof filter, "id==%s", id);
 	if (pb_add_str(&request, 1, filter) < 0)
 		return cell_fail_errno(err, ENOMEM, "count");
-	r = ctd_call(d, "tasks.v1.Tasks/Metrics", &request, &answer, "count", err);
+	int r = ctd_call(at, "tasks.v1.Tasks/Metrics", &request, &answer, "count", err);
 	if (r < 0)
 		return r;
 	if (!pb_find(answer.data, answer.len, 1, &metric) ||
 		!pb_find(metric.data, metric.size, 3, &any) || !pb_find(any.data, any.size, 2, &m))
-		return gone(id, err);
+		return -ENOENT;
 	pb_find_str(any.data, any.size, 1, type, sizeof type);
 	if (strstr(type, "cgroups.v2"))
 		read_second(&m, ret);
@@ -288,20 +267,16 @@ static int save(struct ctd *d, struct cell *c, const char *container, const char
 	auto_ctd_image struct ctd_image image = CTD_IMAGE_INIT;
 	auto_buf struct buf text = BUF_INIT(CTD_TEXT_MAX);
 	const struct cell_spec spec = {.image = cell_note(c, "image"), .pull = CELL_PULL_NEVER};
-	char name[CTD_NAME_MAX];
+	char name[CONTAINER_SNAPSHOT_SIZE];
 	struct layer layer = {0};
 	int r = ctd_image_get(d, &spec, &image, err);
 
 	if (r < 0)
 		return r;
-	(void)snprintf(name, sizeof name,
-		CONTAINER_SNAPSHOTS ":"
-				    "%.64s",
-		id);
+	container_snapshot(id, name);
 	json_t *manifest =
 		json_loadb((const char *)image.manifest.data, image.manifest.len, 0, NULL);
-	const char *hex =
-		json_string_value(json_object_get(json_object_get(manifest, "config"), "digest"));
+	const char *hex = json_text_at(manifest, "config/digest");
 	r = hex && digest_parse(hex)
 		    ? ctd_content(d, digest_parse(hex), &text, err)
 		    : cell_fail(err, CELL_EPROTOCOL, 0, "the image has no configuration");
@@ -326,9 +301,9 @@ static int note_saving(struct cell *c, bool is_on, struct cell_error *err)
 int ctd_let_go_on(struct cell *c, struct cell_error *err)
 {
 	const struct timespec pause = {.tv_nsec = 20 * 1000000};
-	auto_ctd struct ctd *d = NULL;
+	auto_ctd void *d = NULL;
 	const char *id;
-	int r = open_for(c, &d, &id, err);
+	int r = container_reach(c, &d, &id, err);
 
 	for (int i = 0; r == 0 && i < 50; i++) {
 		if (ctd_is_paused(d, id)) {
@@ -346,9 +321,10 @@ int ctd_let_go_on(struct cell *c, struct cell_error *err)
  * go on. */
 int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
 {
-	auto_ctd struct ctd *d = NULL;
+	auto_ctd void *at = NULL;
 	const char *container;
-	int r = open_for(c, &d, &container, err);
+	int r = container_reach(c, &at, &container, err);
+	struct ctd *d = at;
 
 	if (r < 0)
 		return r;
@@ -365,21 +341,10 @@ int ctd_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cel
 		r = save(d, c, container, id, err);
 		ctd_lease_end(d);
 	}
-	if (!was_paused && ctd_pause(c, false, r < 0 ? NULL : err) == 0)
+	if (!was_paused && container_pause(c, false, r < 0 ? NULL : err) == 0)
 		(void)note_saving(c, false, NULL);
 	*ret_apart = CELL_APART_WORKSPACE | CELL_APART_HOME; /* in memory: no image has them */
 	return r;
-}
-
-int ctd_remove_image(struct ctd *d, const char *name, struct cell_error *err)
-{
-	auto_buf struct buf request = BUF_INIT(2048);
-
-	if (pb_add_str(&request, 1, name) < 0 || pb_add_uint(&request, 2, 1) < 0)
-		return cell_fail_errno(err, ENOMEM, "remove the snapshot");
-	int r = ctd_try(d, "images.v1.Images/Delete", &request, NULL, "remove the snapshot's image",
-		-ENOENT, err);
-	return r == -ENOENT ? 0 : r;
 }
 
 /* They would go on, but what they were made of could not be told any more. */
@@ -399,17 +364,32 @@ static int refuse_used(struct ctd *d, const char *name, struct cell_error *err)
 	return cell_error_hint(err, r, "cells made from it are there: remove them first");
 }
 
-int ctd_forget(struct cell *c, const char *id, struct cell_error *err)
+static int remove_image(void *at, const char *name, struct cell_error *err)
 {
-	auto_ctd struct ctd *d = NULL;
-	char name[CTD_NAME_MAX];
-	int r = ctd_open(c, &d, err);
+	auto_buf struct buf request = BUF_INIT(2048);
+	int r = refuse_used(at, name, err);
 
-	(void)snprintf(name, sizeof name,
-		CONTAINER_SNAPSHOTS ":"
-				    "%.64s",
-		id);
-	if (r == 0)
-		r = refuse_used(d, name, err);
-	return r < 0 ? r : ctd_remove_image(d, name, err);
+	if (r < 0)
+		return r;
+	if (pb_add_str(&request, 1, name) < 0 || pb_add_uint(&request, 2, 1) < 0)
+		return cell_fail_errno(err, ENOMEM, "remove the snapshot");
+	r = ctd_try(at, "images.v1.Images/Delete", &request, NULL, "remove the snapshot's image",
+		-ENOENT, err);
+	return r == -ENOENT ? 0 : r;
 }
+
+static int remove_container(void *at, const char *id, struct cell_error *err)
+{
+	return ctd_container_remove(at, id, false, err);
+}
+
+const struct container_engine ctd_calls = {
+	.open = ctd_open,
+	.close = ctd_close,
+	.runs = ctd_container_runs,
+	.remove = remove_container,
+	.pause = pause_one,
+	.stats = count,
+	.remove_image = remove_image,
+	.list = ctd_list,
+};

@@ -39,14 +39,13 @@ static void find_label(const struct pb_field *of, unsigned labels, const char *n
 }
 
 /* All of a list whose label says that they are of this state directory. */
-static int list(struct ctd *d, const char *method, const char *snapshotter,
-	const struct cell_sweep *s, struct buf *ret)
+static int list(struct ctd *d, const char *method, const char *snapshotter, const char *state_id,
+	struct buf *ret)
 {
 	auto_buf struct buf request = BUF_INIT(1024);
 	char filter[200];
 
-	(void)snprintf(filter, sizeof filter, "labels.\"" CONTAINER_LABEL_STATE "\"==%s",
-		s->state_id);
+	(void)snprintf(filter, sizeof filter, "labels.\"" CONTAINER_LABEL_STATE "\"==%s", state_id);
 	if (pb_add_str(&request, 1, snapshotter) < 0 ||
 		pb_add_str(&request, snapshotter ? 2 : 1, filter) < 0)
 		return -ENOMEM;
@@ -54,24 +53,24 @@ static int list(struct ctd *d, const char *method, const char *snapshotter,
 }
 
 /* The snapshot is the first that is made of a container and the last that is removed: all that can be left have one. */
-static bool sweep_container(struct ctd *d, const struct pb_field *info, const struct cell_sweep *s)
+void ctd_list(void *at, enum container_marked what, const char *state_id, container_marked_fn fn,
+	void *user)
 {
-	char id[200], cell[200];
+	struct ctd *d = at;
+	auto_buf struct buf all = BUF_INIT(CTD_TEXT_MAX);
+	char name[CTD_NAME_MAX], cell[200];
+	struct pb_field f;
+	int r = what == CONTAINER_IMAGES
+			? list(d, "images.v1.Images/List", NULL, state_id, &all)
+			: list(d, "snapshots.v1.Snapshots/List", d->snapshotter, state_id, &all);
 
-	pb_find_str(info->data, info->size, 1, id, sizeof id);
-	find_label(info, LABELS_OF_SNAPSHOT, CONTAINER_LABEL_NAME, cell, sizeof cell);
-	return *id && *cell && !s->is_known(s, cell, "container", id) &&
-	       ctd_container_remove(d, id, false, NULL) == 0;
-}
-
-static void sweep_image(struct ctd *d, const struct pb_field *image, const struct cell_sweep *s)
-{
-	char name[CTD_NAME_MAX];
-	const size_t n = sizeof CONTAINER_SNAPSHOTS ":" - 1;
-
-	pb_find_str(image->data, image->size, 1, name, sizeof name);
-	if (!strncmp(name, CONTAINER_SNAPSHOTS ":", n) && !s->is_saved(s, name + n))
-		(void)ctd_remove_image(d, name, NULL);
+	for (struct pb_reader one = pb_read(all.data, all.len); r == 0 && pb_next(&one, &f);) {
+		if (f.number != 1)
+			continue;
+		pb_find_str(f.data, f.size, 1, name, sizeof name);
+		find_label(&f, LABELS_OF_SNAPSHOT, CONTAINER_LABEL_NAME, cell, sizeof cell);
+		fn(user, cell, name);
+	}
 }
 
 void ctd_sight(char ret[32])
@@ -130,23 +129,13 @@ static void sweep_lease(struct ctd *d, const struct pb_field *lease)
 
 int ctd_sweep(const struct cell_sweep *s, struct cell_error *err)
 {
-	auto_ctd struct ctd *d = NULL;
-	auto_buf struct buf places = BUF_INIT(CTD_TEXT_MAX), images = BUF_INIT(CTD_TEXT_MAX),
-			    leases = BUF_INIT(CTD_TEXT_MAX);
+	auto_ctd void *d = NULL;
+	auto_buf struct buf leases = BUF_INIT(CTD_TEXT_MAX);
 	struct pb_field f;
-	int n = 0;
+	int n = container_sweep(s, err);
 
-	(void)err;
-	if (ctd_open(NULL, &d, NULL) < 0 ||
-		list(d, "snapshots.v1.Snapshots/List", d->snapshotter, s, &places) < 0)
-		return 0;
-	for (struct pb_reader r = pb_read(places.data, places.len); pb_next(&r, &f);)
-		n += f.number == 1 && sweep_container(d, &f, s);
-	if (list(d, "images.v1.Images/List", NULL, s, &images) == 0)
-		for (struct pb_reader r = pb_read(images.data, images.len); pb_next(&r, &f);)
-			if (f.number == 1)
-				sweep_image(d, &f, s);
-	if (list(d, "leases.v1.Leases/List", NULL, s, &leases) == 0)
+	if (ctd_open(NULL, NULL, &d, NULL) == 0 &&
+		list(d, "leases.v1.Leases/List", NULL, s->state_id, &leases) == 0)
 		for (struct pb_reader r = pb_read(leases.data, leases.len); pb_next(&r, &f);)
 			if (f.number == 1)
 				sweep_lease(d, &f);

@@ -5,6 +5,7 @@
 #include "distribution/docker_config.h"
 
 static const struct engine_kind docker = {
+	.container = {&engine_calls},
 	.name = "docker",
 	.title = "Docker",
 	.fix = "start it (systemctl start docker), or say where it is: DOCKER_HOST or a context",

@@ -16,12 +16,13 @@
 #define TEXT_MAX   (8u << 20)
 #define TARGET_MAX 2048
 
-void engine_free(struct engine **e)
+void engine_close(void *at)
 {
-	if (*e)
-		http_client_free((*e)->http);
-	free(*e);
-	*e = NULL;
+	struct engine *e = at;
+
+	if (e)
+		http_client_free(e->http);
+	free(e);
 }
 
 /* No answer at all: what would help is to start the engine, not a server of ours. Never -ENOENT: that is an answer. */
@@ -168,8 +169,9 @@ static int start_exec(struct engine *e, const char *id, struct cell_error *err)
 	return refused(e, &reply, "reach the guest", err);
 }
 
-int engine_exec(struct engine *e, const char *container, json_t *command, struct cell_error *err)
+int engine_exec(void *at, const char *container, json_t *command, struct cell_error *err)
 {
+	struct engine *e = at;
 	struct engine_request rq = {.method = "POST",
 		.doing = "reach the guest",
 		.json = json_pack("{s:b,s:b,s:b,s:b,s:o}", "AttachStdin", 1, "AttachStdout", 1,
@@ -221,10 +223,10 @@ static int agree(struct engine *e, struct cell_error *err)
 	return r;
 }
 
-int engine_open(const struct engine_kind *kind, const struct cell *c, struct engine **ret,
-	struct cell_error *err)
+int engine_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err)
 {
-	auto_engine struct engine *e = calloc(1, sizeof *e);
+	struct engine *e = calloc(1, sizeof *e);
+	auto_engine void *at = e;
 	const char *url = c ? cell_note(c, "engine") : NULL;
 	int r = 0;
 
@@ -238,13 +240,13 @@ int engine_open(const struct engine_kind *kind, const struct cell *c, struct eng
 			certs ? certs : "");
 		e->address.is_insecure = cell_note_int(c, "engine_insecure", 0);
 	} else {
-		r = kind->locate(&e->address, err);
+		r = e->kind->locate(&e->address, err);
 	}
 	if (r == 0)
 		r = net_endpoint_client(&e->address, &e->http, err);
 	if (r == 0)
 		r = agree(e, err);
 	if (r == 0)
-		*ret = steal_ptr(e);
+		*ret = steal_ptr(at);
 	return r;
 }

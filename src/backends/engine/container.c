@@ -16,6 +16,7 @@
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/seccomp_file.h"
 #include "launcher/seccomp_profiles.h"
 
 static int add(json_t *object, const char *key, json_t *value)
@@ -64,39 +65,15 @@ static int add_mount(void *user, const struct cell_mount *m, const char *source,
 	return r ? no_memory(err) : 0;
 }
 
-int engine_user(struct engine_plan *p, struct cell_error *err)
-{
-	uid_t uid = 0;
-	gid_t gid = 0;
-	int r = p->spec->user ? 0 : container_owner(p->spec, &uid, &gid, err);
-
-	if (r == 0 && !p->spec->user && p->spec->workspace && p->e->info.is_rootless) {
-		/* we are its root; others have ids we cannot know */
-		if (uid != geteuid()) {
-			r = cell_fail(err, CELL_EDENIED, 0,
-				"workspace '%s' is not yours, and a rootless engine cannot be its "
-				"owner",
-				p->spec->workspace);
-			return cell_error_hint(err, r, "use a directory of your own");
-		}
-		uid = gid = 0;
-	}
-	if (p->spec->user)
-		(void)snprintf(p->user, sizeof p->user, "%.127s", p->spec->user);
-	else
-		(void)snprintf(p->user, sizeof p->user, "%u:%u", uid, gid);
-	return r;
-}
-
 static int add_scratch(const struct engine_plan *p, json_t *tmpfs)
 {
 	struct container_scratch parts[3];
-	size_t n = container_scratch(p->spec, parts);
+	size_t n = container_scratch(p->at.spec, parts);
 	unsigned uid = 0, gid = 0;
 	char text[200], owner[40] = "";
 	int r = 0;
 
-	if (sscanf(p->user, "%u:%u", &uid, &gid) == 2)
+	if (sscanf(p->at.user, "%u:%u", &uid, &gid) == 2)
 		(void)snprintf(owner, sizeof owner, ",uid=%u,gid=%u", uid, gid);
 	for (size_t i = 0; i < n; i++) {
 		int at = snprintf(text, sizeof text, "rw,exec,nosuid,nodev,mode=1777,size=%" PRIu64,
@@ -113,7 +90,7 @@ static int add_scratch(const struct engine_plan *p, json_t *tmpfs)
 
 static int add_files(const struct engine_plan *p, json_t *host, struct cell_error *err)
 {
-	const struct cell_spec *spec = p->spec;
+	const struct cell_spec *spec = p->at.spec;
 	json_t *mounts = json_array(), *groups = json_array(), *tmpfs = json_object();
 	int r = add(host, "Mounts", mounts) | add(host, "GroupAdd", groups) |
 		add(host, "Tmpfs", tmpfs) |
@@ -122,15 +99,15 @@ static int add_files(const struct engine_plan *p, json_t *host, struct cell_erro
 	if (r == 0)
 		r = add_scratch(p, tmpfs) |
 		    json_array_append_new(mounts,
-			    p->door ? bind_mount(p, p->door, CONTAINER_GUEST_DIR, true)
-				    : json_pack("{s:s,s:s}", "Type", "volume", "Target",
-					      CONTAINER_GUEST_DIR));
+			    p->at.door ? bind_mount(p, p->at.door, CONTAINER_GUEST_DIR, true)
+				       : json_pack("{s:s,s:s}", "Type", "volume", "Target",
+						 CONTAINER_GUEST_DIR));
 	if (r == 0 && spec->workspace)
 		r = json_array_append_new(mounts,
 			bind_mount(p, spec->workspace, CONTAINER_WORKSPACE, false));
 	if (r != 0)
 		return no_memory(err);
-	r = cell_degrade_workspace(p->c, spec, err);
+	r = cell_degrade_workspace(p->at.c, spec, err);
 	if (r < 0)
 		return r;
 	if (spec->limits.disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
@@ -144,7 +121,8 @@ static int add_files(const struct engine_plan *p, json_t *host, struct cell_erro
 		if (add(host, "StorageOpt", json_pack("{s:s}", "size", size)) < 0)
 			return no_memory(err);
 	}
-	return container_mounts(p->c, spec, add_mount, &(struct mounting){p, mounts, groups}, err);
+	return container_mounts(p->at.c, spec, add_mount, &(struct mounting){p, mounts, groups},
+		err);
 }
 
 /* --- walls --- */
@@ -152,20 +130,15 @@ static int add_files(const struct engine_plan *p, json_t *host, struct cell_erro
 /* A profile in Docker's format, which the engine loads; the built-in ones are the guest's to load, behind the engine's default. */
 static int add_filter(const struct engine_plan *p, json_t *host, struct cell_error *err)
 {
-	const char *path = p->spec->seccomp;
-	bool is_own = path && !seccomp_profile(path);
-	json_error_t why;
-	json_t *profile = is_own ? json_load_file(path, JSON_REJECT_DUPLICATES, &why) : NULL;
-	auto_free char *text = profile ? json_dumps(profile, JSON_COMPACT) : NULL;
+	const char *path = p->at.spec->seccomp;
+	auto_free char *text = NULL;
+	int r = path && !seccomp_profile(path) ? seccomp_file_text(path, &text, err) : 0;
 
-	json_decref(profile);
-	if (is_own && !profile) {
-		int r = cell_fail(err, CELL_EINVAL, 0, "seccomp '%s': %s", path, why.text);
-		return cell_error_hint(err, r, "give a profile in Docker's JSON format");
-	}
+	if (r < 0)
+		return r;
 	json_t *options = text ? json_pack("[s,s+]", "no-new-privileges", "seccomp=", text)
 			       : json_pack("[s]", "no-new-privileges");
-	return (is_own && !text) || add(host, "SecurityOpt", options) < 0 ? no_memory(err) : 0;
+	return add(host, "SecurityOpt", options) < 0 ? no_memory(err) : 0;
 }
 
 static json_t *ulimit(const char *name, rlim_t soft, rlim_t hard)
@@ -225,38 +198,38 @@ static int add_limits(const struct cell_spec *spec, json_t *host)
 static json_t *host_config(const struct engine_plan *p)
 {
 	return json_pack("{s:s,s:b,s:b,s:[s],s:s,s:s,s:{s:s},s:o,s:s*}", "NetworkMode",
-		network(p->spec), "AutoRemove", 1, "Privileged", 0, "CapDrop", "ALL", "IpcMode",
+		network(p->at.spec), "AutoRemove", 1, "Privileged", 0, "CapDrop", "ALL", "IpcMode",
 		"private", "CgroupnsMode", "private", "LogConfig", "Type", "none", "Ulimits",
-		ulimits(p), "Runtime", p->spec->runtime);
+		ulimits(p), "Runtime", p->at.spec->runtime);
 }
 
 int engine_container(const struct engine_plan *p, json_t **ret, struct cell_error *err)
 {
-	const struct container_guest guest = {.limits = &p->spec->limits,
+	const struct container_guest guest = {.limits = &p->at.spec->limits,
 		.sees_cgroup = true,
-		.reach = p->door		   ? CONTAINER_CALLS
-			 : cell_is_ephemeral(p->c) ? CONTAINER_LISTENS_ONCE
-						   : CONTAINER_LISTENS};
+		.reach = p->at.door		      ? CONTAINER_CALLS
+			 : cell_is_ephemeral(p->at.c) ? CONTAINER_LISTENS_ONCE
+						      : CONTAINER_LISTENS};
 	const char *id = json_text_at(p->image, "Id");
 	char state[CELL_STATE_ID_SIZE];
-	int r = cell_state_id(p->c, state, err);
+	int r = cell_state_id(p->at.c, state, err);
 
 	/* an engine refuses a limit that its kernel has not got, but for memory, which it leaves out */
 	if (r == 0)
-		r = container_check_memory(&p->spec->limits, err);
+		r = container_check_memory(&p->at.spec->limits, err);
 	if (r < 0)
 		return r;
 	json_t *host = host_config(p);
 	/* by its digest: the one we looked at, whatever its name is given to meanwhile */
 	json_t *j = json_pack("{s:s,s:s,s:o,s:[],s:s,s:s,s:{s:[s]},s:{s:s,s:s,s:s},s:o}", "Image",
-		id ? id : p->spec->image, "User", p->user, "Entrypoint",
+		id ? id : p->at.spec->image, "User", p->at.user, "Entrypoint",
 		container_guest_args(&guest), "Cmd", "WorkingDir", "/", "Hostname", "cell",
-		"Healthcheck", "Test", "NONE", "Labels", CONTAINER_LABEL_NAME, cell_name(p->c),
-		CONTAINER_LABEL_DIR, cell_directory(p->c), CONTAINER_LABEL_STATE, state,
+		"Healthcheck", "Test", "NONE", "Labels", CONTAINER_LABEL_NAME, cell_name(p->at.c),
+		CONTAINER_LABEL_DIR, cell_directory(p->at.c), CONTAINER_LABEL_STATE, state,
 		"HostConfig", host);
 	if (!j)
 		return no_memory(err);
-	r = add_limits(p->spec, host) ? no_memory(err) : add_filter(p, host, err);
+	r = add_limits(p->at.spec, host) ? no_memory(err) : add_filter(p, host, err);
 	if (r == 0)
 		r = add_files(p, host, err);
 	if (r == 0)

@@ -7,26 +7,26 @@
  *	info.c       what the engine says of itself, asked once in a while
  *	image.c      the image: looked at, pulled, with the credentials of who asks
  *	container.c  from a spec to the JSON that makes a container with these walls
- *	place.c      making a container, reaching its guest, removing it: the mandatory slots
- *	keep.c       pause, stats, snapshots, containers without a cell: the optional ones
+ *	place.c      what it can, making a container, its walls: the slots that are not the same for every container
+ *	keep.c       how it is asked about one: runs, remove, pause, stats, save, list (core/container_life.h)
  */
 #pragma once
 #include <jansson.h>
-#include <linux/filter.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "core/container.h"
+#include "core/container_life.h"
 #include "core/json_at.h"
 #include "net/endpoint.h"
 #include "net/json_call.h"
 
 /* What makes one engine differ from another: cell_backend.kind. */
 struct engine_kind {
-	const char *name;  /* of the back end */
-	const char *title; /* for people */
-	const char *fix;   /* when nobody answers */
+	struct container_kind container; /* .engine = &engine_calls */
+	const char *name;		 /* of the back end */
+	const char *title;		 /* for people */
+	const char *fix;		 /* when nobody answers */
 	int (*locate)(struct net_endpoint *ret, struct cell_error *err);
 };
 
@@ -54,11 +54,14 @@ struct engine {
 
 /* ---- api.c ---- */
 
-/* Connected, version agreed. From the notes of c when it has them (may be NULL). */
-int engine_open(const struct engine_kind *kind, const struct cell *c, struct engine **ret,
-	struct cell_error *err);
-void engine_free(struct engine **e);
-#define auto_engine __attribute__((cleanup(engine_free)))
+/* Connected, version agreed: a struct engine. From the notes of c when it has them (may be NULL). */
+int engine_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err);
+void engine_close(void *at);
+static inline void engine_closep(void *const *at)
+{
+	engine_close(*at);
+}
+#define auto_engine __attribute__((cleanup(engine_closep)))
 
 struct engine_request {
 	const char *method; /* NULL: GET */
@@ -84,17 +87,11 @@ extern const struct cell_known_words engine_words[];
 /* Whoever answers there speaks HTTP, and not Docker's. */
 int engine_is_none(const struct engine *e, struct cell_error *err);
 /* A stream to a program that it runs in the container: its framing taken off. */
-int engine_exec(struct engine *e, const char *container, json_t *command, struct cell_error *err);
+int engine_exec(void *at, const char *container, json_t *command, struct cell_error *err);
 
 /* ---- info.c ---- */
 
 int engine_look(struct engine *e, struct cell_error *err);
-
-/* ---- info_kept.c ---- */
-
-/* The caller's; NULL when nothing is kept, or it is old. */
-json_t *engine_info_load(const struct engine *e);
-void engine_info_save(const struct engine *e, json_t *info);
 
 /* ---- image.c ---- */
 
@@ -109,51 +106,30 @@ const char *engine_image_cwd(const json_t *image);
 /* ---- container.c ---- */
 
 struct engine_plan {
-	struct cell *c;
-	const struct cell_spec *spec;
+	struct container_plan at;
 	struct engine *e;
 	const json_t *image;
-	const char *door; /* directory of the host with guest and socket; NULL: the guest is far */
-	char name[CONTAINER_NAME_SIZE];
-	char user[128]; /* who the guest is in it: "uid:gid" or a name of the image's */
 };
-/* Fills p->user. */
-int engine_user(struct engine_plan *p, struct cell_error *err);
 /* The body of POST /containers/create. */
 int engine_container(const struct engine_plan *p, json_t **ret, struct cell_error *err);
 
 /* ---- the slots ---- */
 
+extern const struct container_engine engine_calls;
+
 void engine_probe(struct cell_probe *p);
 int engine_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err);
-int engine_open_guest(struct cell *c, struct cell_error *err);
-int engine_destroy(struct cell *c, struct cell_error *err);
-bool engine_is_alive(struct cell *c);
 int engine_walls(const struct cell_backend *self, cell_wall_fn fn, void *user);
-int engine_pause(struct cell *c, bool is_on, struct cell_error *err);
-int engine_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err);
 int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
-int engine_forget(struct cell *c, const char *id, struct cell_error *err);
-int engine_sweep(const struct cell_sweep *s, struct cell_error *err);
-
-/* One that is being removed already is waited for; one that is not there is removed. */
-int engine_remove_container(struct engine *e, const char *container, struct cell_error *err);
+/* container_engine.runs */
+bool engine_runs(void *at, const char *container);
 
 #define ENGINE_CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
 /* In the table, behind what differs. caps: at best; probe narrows it. */
-#define ENGINE_TABLE                                                                               \
-	.tier = 2, .probe = engine_probe, .create = engine_create,                                 \
-	.open_guest = engine_open_guest, .destroy = engine_destroy, .is_alive = engine_is_alive,   \
-	.walls = engine_walls, .pause = engine_pause, .stats = engine_stats,                       \
-	.snapshot = engine_snapshot, .forget = engine_forget, .sweep = engine_sweep,               \
-	.caps = ENGINE_CAP(EXEC) | ENGINE_CAP(PTY) | ENGINE_CAP(FILES) | ENGINE_CAP(WATCH) |       \
-		ENGINE_CAP(BACKGROUND) | ENGINE_CAP(NAMED) | ENGINE_CAP(DEFAULT_USER) |            \
-		ENGINE_CAP(WORKSPACE) | ENGINE_CAP(PRIVATE_HOME) | ENGINE_CAP(KILL_TREE) |         \
-		ENGINE_CAP(HIDE_FILES) | ENGINE_CAP(HIDE_PROCESSES) | ENGINE_CAP(SYSCALL_FILTER) | \
-		ENGINE_CAP(IMAGE) | ENGINE_CAP(PULL) | ENGINE_CAP(MOUNTS) |                        \
-		ENGINE_CAP(LIMIT_MEMORY) | ENGINE_CAP(LIMIT_CPUS) | ENGINE_CAP(LIMIT_PIDS) |       \
-		ENGINE_CAP(LIMIT_DISK) | ENGINE_CAP(LIMIT_FILES) | ENGINE_CAP(LIMIT_FILE_SIZE) |   \
-		ENGINE_CAP(LIMIT_PROCESS_MEMORY) | ENGINE_CAP(LIMIT_CPU_TIME) |                    \
-		ENGINE_CAP(SCRATCH_MEMORY) | ENGINE_CAP(SCRATCH_DISK) | ENGINE_CAP(NET_NONE) |     \
-		ENGINE_CAP(NET_OPEN) | ENGINE_CAP(NET_NAMED) | ENGINE_CAP(RUNTIME) |               \
-		ENGINE_CAP(GPU) | ENGINE_CAP(PORTS) | ENGINE_CAP(PAUSE) | ENGINE_CAP(SNAPSHOT)
+#define ENGINE_TABLE                                                                              \
+	.tier = 2, .probe = engine_probe, .create = engine_create, .walls = engine_walls,         \
+	.open_guest = container_open_guest, .destroy = container_destroy,                         \
+	.is_alive = container_is_alive, .pause = container_pause, .stats = container_stats,       \
+	.snapshot = engine_snapshot, .forget = container_forget, .sweep = container_sweep,        \
+	.caps = CONTAINER_CAPS | ENGINE_CAP(PULL) | ENGINE_CAP(SNAPSHOT) | ENGINE_CAP(NET_OPEN) | \
+		ENGINE_CAP(NET_NAMED) | ENGINE_CAP(GPU)

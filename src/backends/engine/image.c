@@ -109,6 +109,8 @@ static int fetch(struct engine *e, const struct cell_spec *spec, struct cell_err
 	making_tell(&p.making, "", "Pulling");
 	r = engine_call(e, &rq, NULL, err, "/images/create?fromImage=%s%s", buf_str(&name),
 		is_exact ? "" : "&tag=latest");
+	if (r == 0)
+		r = json_lines_end(&lines);
 	if (p.making.stopped)
 		r = cell_fail(err, CELL_EBUSY, ECANCELED, "pull image '%s'", image);
 	else if (r == 0 && (e->status != 200 || p.error[0]))

@@ -1,43 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c: what an engine says of itself. It takes Docker some 10 ms to say and Podman ten times
- * that, so it is not asked for every cell. */
+ * that, so it is kept. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "backends/engine/engine.h"
-
-#define KEPT_S 10
-
-static struct {
-	pthread_mutex_t lock;
-	char url[512];
-	time_t when_s;
-	struct engine_info info;
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static time_t now_s(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
+#include "core/kept.h"
 
 static void add_word(char *list, size_t size, const char *word)
 {
 	size_t n = strlen(list);
 
 	(void)snprintf(list + n, size - n, "%s%s ", n ? "" : " ", word);
-}
-
-static bool is_true(const json_t *info, const char *key)
-{
-	return json_is_true(json_object_get(info, key));
 }
 
 /* An engine behind our own unix socket may still be in a virtual machine, or outside of the container we are in. */
@@ -53,17 +30,17 @@ static bool is_this_machine(const struct engine *e, const json_t *info)
 
 static void read_info(const struct engine *e, const json_t *info, struct engine_info *ret)
 {
-	const char *key;
+	const char *key, *root = json_text_at(info, "DockerRootDir");
 	const json_t *value;
 	size_t i;
 
-	const char *root = json_string_value(json_object_get(info, "DockerRootDir"));
-
+	ret->runtimes[0] = ret->security[0] = '\0';
 	ret->is_near = is_this_machine(e, info);
 	(void)snprintf(ret->root, sizeof ret->root, "%s", root ? root : "");
-	ret->has_memory = is_true(info, "MemoryLimit");
-	ret->has_cpus = is_true(info, "CpuCfsQuota") || is_true(info, "CPUCfsQuota");
-	ret->has_pids = is_true(info, "PidsLimit");
+	ret->has_memory = json_is_true_at(info, "MemoryLimit");
+	ret->has_cpus =
+		json_is_true_at(info, "CpuCfsQuota") || json_is_true_at(info, "CPUCfsQuota");
+	ret->has_pids = json_is_true_at(info, "PidsLimit");
 	json_object_foreach (json_object_get(info, "Runtimes"), key, value)
 		add_word(ret->runtimes, sizeof ret->runtimes, key);
 	json_array_foreach (json_object_get(info, "SecurityOptions"), i, value) {
@@ -73,7 +50,7 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 		add_word(ret->security, sizeof ret->security, word);
 	}
 	/* Docker says it among the options, Podman apart */
-	ret->is_rootless = strstr(ret->security, " rootless ") || is_true(info, "Rootless");
+	ret->is_rootless = strstr(ret->security, " rootless ") || json_is_true_at(info, "Rootless");
 	/* in version 1 an ordinary user has no groups: Podman still says that it could limit */
 	const char *version = json_text_at(info, "CgroupVersion");
 	ret->has_cgroups = !ret->is_rootless || (version && !strcmp(version, "2"));
@@ -85,32 +62,17 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 int engine_look(struct engine *e, struct cell_error *err)
 {
 	const char *forced = getenv("CELL_ENGINE_REACH"); /* "far": as if it were elsewhere */
-	struct engine_info found = {0};
+	json_t *info = kept_load(e->address.url);
 
-	(void)pthread_mutex_lock(&kept.lock);
-	bool is_known = !strcmp(kept.url, e->address.url) && now_s() - kept.when_s < KEPT_S;
-	if (is_known)
-		found = kept.info;
-	(void)pthread_mutex_unlock(&kept.lock);
-	if (!is_known) {
-		json_t *info = engine_info_load(e);
-		bool is_new = !info;
-		int r = is_new ? engine_get(e, &info, err, "/info") : 0;
+	if (!info) {
+		int r = engine_get(e, &info, err, "/info");
 		if (r < 0)
 			return r == -ENOENT ? engine_is_none(e, err) : r;
-		if (is_new)
-			engine_info_save(e, info);
-		read_info(e, info, &found);
-		json_decref(info);
-		(void)pthread_mutex_lock(&kept.lock);
-		(void)snprintf(kept.url, sizeof kept.url, "%s", e->address.url);
-		kept.when_s = now_s();
-		kept.info = found;
-		(void)pthread_mutex_unlock(&kept.lock);
+		kept_save(e->address.url, info);
 	}
+	read_info(e, info, &e->info);
+	json_decref(info);
 	if (forced && !strcmp(forced, "far"))
-		found.is_near = false;
-	(void)snprintf(found.server, sizeof found.server, "%s", e->info.server);
-	e->info = found;
+		e->info.is_near = false;
 	return 0;
 }

@@ -4,45 +4,65 @@
  * an image, and find those of ours whose cell is gone.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cell/cell.h"
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "core/room.h"
 #include "net/text.h"
 
-#define SAVE_TIMEOUT_MS (60u * 60 * 1000)
-#define SAVE_MAX	(UINT64_C(64) << 30)
+#define SAVE_TIMEOUT_MS	  (60u * 60 * 1000)
+#define REMOVE_TIMEOUT_MS 60000
 
-static int open_for(struct cell *c, struct engine **ret, const char **ret_container,
-	struct cell_error *err)
+bool engine_runs(void *at, const char *container)
 {
-	*ret_container = cell_note(c, "container");
-	if (!*ret_container)
-		return cell_fail(err, CELL_EGONE, 0, "the cell has no container");
-	return engine_open(cell_kind(c), c, ret, err);
+	json_t *j = NULL;
+	int r = engine_get(at, &j, NULL, "/containers/%s/json", container);
+	bool is = json_is_true_at(j, "State/Running");
+
+	json_decref(j);
+	return r < 0 ? r != -ENOENT : is;
 }
 
-/* --- standing still --- */
-
-int engine_pause(struct cell *c, bool is_on, struct cell_error *err)
+/* One that is being removed, by us or by the engine because it has ended, is waited for. */
+static int remove_container(void *at, const char *container, struct cell_error *err)
 {
-	auto_engine struct engine *e = NULL;
-	const char *container;
+	struct engine *e = at;
+	const struct timespec pause = {.tv_nsec = 20 * 1000000};
+	char doing[120];
+	struct engine_request rq = {.method = "DELETE", .doing = doing, .fine = 404};
+	struct cell_error why = {0};
+	int r = 0;
+
+	(void)snprintf(doing, sizeof doing, "remove container '%.90s'", container);
+	for (int waited_ms = 0; waited_ms < REMOVE_TIMEOUT_MS; waited_ms += 20) {
+		r = engine_call(e, &rq, NULL, &why, "/containers/%s?force=1&v=1", container);
+		/* Podman is asked once more, until it is not there */
+		if (r == 0 && (e->status == 404 || !e->is_libpod))
+			return 0;
+		if (r < 0 && e->status != 409 && e->status != 500) /* Podman says 500 */
+			break;
+		if (r < 0)
+			(void)nanosleep(&pause, NULL);
+	}
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
+static int pause_one(void *at, const char *container, bool is_on, struct cell_error *err)
+{
+	struct engine *e = at;
 	struct cell_error why = {0};
 	struct engine_request rq = {
 		.method = "POST", .doing = is_on ? "pause the container" : "unpause the container"};
-	int r = open_for(c, &e, &container, err);
-
-	if (r < 0)
-		return r;
-	r = engine_call(e, &rq, NULL, &why, "/containers/%s/%s", container,
+	int r = engine_call(e, &rq, NULL, &why, "/containers/%s/%s", container,
 		is_on ? "pause" : "unpause");
+
 	/* so it is already: who was at it before us died, or somebody used the engine's own tools */
 	if (r == 0 || strstr(e->said, is_on ? "already paused" : "not paused"))
 		return 0;
@@ -81,19 +101,13 @@ static void read_stats(const json_t *j, struct cell_stats *ret)
 	}
 }
 
-int engine_stats(struct cell *c, struct cell_stats *ret, struct cell_error *err)
+static int count(void *at, const char *container, struct cell_stats *ret, struct cell_error *err)
 {
-	auto_engine struct engine *e = NULL;
-	const char *container;
 	json_t *j = NULL;
-	int r = open_for(c, &e, &container, err);
-
-	if (r < 0)
-		return r;
 	/* one-shot: or it looks twice, a second apart */
-	r = engine_get(e, &j, err, "/containers/%s/stats?stream=false&one-shot=true", container);
-	if (r == -ENOENT)
-		return cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone", container);
+	int r = engine_get(at, &j, err, "/containers/%s/stats?stream=false&one-shot=true",
+		container);
+
 	if (r == 0)
 		read_stats(j, ret);
 	json_decref(j);
@@ -124,46 +138,27 @@ static int changes(struct engine *e, const struct cell *c, struct buf *ret, stru
 	return r < 0 ? cell_fail_errno(err, ENOMEM, "save the container") : 0;
 }
 
-/* An engine writes holes down as zeros: a file that took no space takes all of its length. So it is asked what all files of the
- * container have together before it is asked to save them. */
+/* Asked before it is asked to save them: all files of the container together, holes counted. */
 static int check_size(struct engine *e, const char *container, struct cell_error *err)
 {
 	json_t *j = NULL;
 	int r = engine_look(e, err);
 
+	if (r == 0)
+		r = engine_get(e, &j, err, "/containers/%s/json?size=true", container);
 	if (r < 0)
-		return r;
-	r = engine_get(e, &j, err, "/containers/%s/json?size=true", container);
-	if (r < 0)
-		return r == -ENOENT ? cell_fail(err, CELL_EGONE, 0, "the container '%s' is gone",
-					      container)
-				    : r;
+		return r == -ENOENT ? container_gone(container, err) : r;
 	uint64_t bytes = json_count_at(j, "SizeRw");
 	json_decref(j);
-	if (bytes > SAVE_MAX) {
-		r = cell_fail(err, CELL_ELIMIT, 0,
-			"what the cell changed of its image has %llu GiB, holes counted; %llu can "
-			"be saved",
-			(unsigned long long)(bytes >> 30), (unsigned long long)(SAVE_MAX >> 30));
-		return cell_error_hint(err, r,
-			"remove large files, or keep them in a workspace or mount of the host");
-	}
-	auto_fd int root = e->info.is_near && *e->info.root
-				   ? open(e->info.root, O_PATH | O_DIRECTORY | O_CLOEXEC)
-				   : -1;
-	r = root < 0 ? 0 : room_check(root, bytes, err);
-	return r < 0 ? cell_error_prefix(err, r,
-			       "save the %llu MiB that the cell changed of its image",
-			       (unsigned long long)(bytes >> 20))
-		     : 0;
+	return container_check_saved(bytes, e->info.is_near ? e->info.root : NULL, err);
 }
 
 int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
 {
-	auto_engine struct engine *e = NULL;
+	auto_engine void *e = NULL;
 	auto_buf struct buf more = BUF_INIT(2048);
 	const char *container;
-	int r = open_for(c, &e, &container, err);
+	int r = container_reach(c, &e, &container, err);
 
 	if (r == 0)
 		r = check_size(e, container, err);
@@ -182,85 +177,53 @@ int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct 
 		id, cell_supports(c, CELL_CAP_PAUSE) ? "true" : "false", buf_str(&more));
 }
 
-static int remove_image(struct engine *e, const char *id, struct cell_error *err)
+static int remove_image(void *at, const char *name, struct cell_error *err)
 {
+	const struct engine *e = at;
 	struct engine_request rq = {
 		.method = "DELETE", .doing = "remove the snapshot's image", .fine = 404};
-	int r = engine_call(e, &rq, NULL, err, "/images/" CONTAINER_SNAPSHOTS ":%.64s", id);
+	int r = engine_call(at, &rq, NULL, err, "/images/%s", name);
 
 	return r < 0 && e->status == 409
 		       ? cell_error_hint(err, r, "cells made from it are there: remove them first")
 		       : r;
 }
 
-int engine_forget(struct cell *c, const char *id, struct cell_error *err)
+/* --- what has our mark --- */
+
+static void list(void *at, enum container_marked what, const char *state_id, container_marked_fn fn,
+	void *user)
 {
-	auto_engine struct engine *e = NULL;
-	int r = engine_open(cell_kind(c), c, &e, err);
-
-	return r < 0 ? r : remove_image(e, id, err);
-}
-
-/* --- what nobody knows any more --- */
-
-/* Those with our mark: containers, or images, which have it from the container they were made of. */
-static json_t *list_marked(struct engine *e, const char *what, const char *state_id)
-{
-	json_t *list = NULL;
-
-	(void)engine_get(e, &list, NULL,
-		"/%s/json?all=1&filters=%%7B%%22label%%22:%%5B%%22" CONTAINER_LABEL_STATE
-		"=%s%%22%%5D%%7D",
-		what, state_id);
-	return list;
-}
-
-static int sweep_containers(struct engine *e, const struct cell_sweep *s)
-{
-	json_t *list = list_marked(e, "containers", s->state_id);
-	const json_t *one;
-	size_t i;
-	int n = 0;
-
-	json_array_foreach (list, i, one) {
-		const char *cell = json_text_at(one, "Labels/" CONTAINER_LABEL_NAME);
-		const char *name = json_text_at(one, "Names/0");
-		if (!cell || !name)
-			continue;
-		name += *name == '/';
-		if (!s->is_known(s, cell, "container", name) &&
-			engine_remove_container(e, name, NULL) == 0)
-			n++;
-	}
-	json_decref(list);
-	return n;
-}
-
-/* An engine finishes what it was asked for, also when who asked is dead and its traces are removed. */
-static void sweep_images(struct engine *e, const struct cell_sweep *s)
-{
-	static const char ours[] = CONTAINER_SNAPSHOTS ":";
-	json_t *list = list_marked(e, "images", s->state_id);
-	const json_t *one, *tag;
+	bool is_image = what == CONTAINER_IMAGES;
+	json_t *all = NULL;
+	const json_t *one, *name;
 	size_t i, k;
 
-	json_array_foreach (list, i, one)
-		json_array_foreach (json_object_get(one, "RepoTags"), k, tag) {
-			const char *name = json_string_value(tag);
-			if (name && !strncmp(name, ours, sizeof ours - 1) &&
-				!s->is_saved(s, name + sizeof ours - 1))
-				(void)remove_image(e, name + sizeof ours - 1, NULL);
+	(void)engine_get(at, &all, NULL,
+		"/%s/json?all=1&filters=%%7B%%22label%%22:%%5B%%22" CONTAINER_LABEL_STATE
+		"=%s%%22%%5D%%7D",
+		is_image ? "images" : "containers", state_id);
+	json_array_foreach (all, i, one) {
+		const json_t *names = json_at(one, is_image ? "RepoTags" : "Names");
+		json_array_foreach (names, k, name) {
+			const char *text = json_string_value(name);
+			fn(user, json_text_at(one, "Labels/" CONTAINER_LABEL_NAME),
+				text && *text == '/' ? text + 1 : text);
+			if (!is_image) /* its others are those it has for others */
+				break;
 		}
-	json_decref(list);
+	}
+	json_decref(all);
 }
 
-int engine_sweep(const struct cell_sweep *s, struct cell_error *err)
-{
-	auto_engine struct engine *e = NULL;
-
-	if (engine_open(s->backend->kind, NULL, &e, err) < 0)
-		return 0;
-	int n = sweep_containers(e, s);
-	sweep_images(e, s);
-	return n;
-}
+const struct container_engine engine_calls = {
+	.open = engine_open,
+	.close = engine_close,
+	.runs = engine_runs,
+	.remove = remove_container,
+	.exec = engine_exec,
+	.pause = pause_one,
+	.stats = count,
+	.remove_image = remove_image,
+	.list = list,
+};

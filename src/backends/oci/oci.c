@@ -143,9 +143,6 @@ static int run(struct launch *l, int stdin_fd, struct cell_error *err)
 	call.stderr_fd = errors[1];
 	int r = oci_runtime_call(&call, said, sizeof said, err);
 	close(errors[1]);
-	if (r < 0 && strstr(said, "hybrid"))
-		return cell_error_hint(err, r,
-			"this runtime wants cgroup v2 alone: use --runtime runc");
 	l->pid = r < 0 ? 0 : read_pid(pid_file);
 	return r;
 }
@@ -344,14 +341,8 @@ const struct cell_backend cell_backend_oci = {
 		"on the "
 		"kernel it shares with the host; with runsc on one of its own.",
 	.tier = 2,
-	.caps = CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) |
-		CAP(DEFAULT_USER) | CAP(WORKSPACE) | CAP(PRIVATE_HOME) | CAP(KILL_TREE) |
-		CAP(HIDE_FILES) | CAP(HIDE_PROCESSES) | CAP(SYSCALL_FILTER) | CAP(IMAGE) |
-		CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(RUNTIME) | CAP(MOUNTS) | CAP(LIMIT_MEMORY) |
-		CAP(LIMIT_CPUS) | CAP(LIMIT_PIDS) | CAP(LIMIT_DISK) | CAP(LIMIT_INODES) |
-		CAP(LIMIT_FILES) | CAP(LIMIT_FILE_SIZE) | CAP(LIMIT_PROCESS_MEMORY) |
-		CAP(LIMIT_CPU_TIME) | CAP(SCRATCH_MEMORY) | CAP(SCRATCH_DISK) | CAP(NET_NONE) |
-		CAP(PORTS) | CAP(OWN_KERNEL) | CAP(PAUSE),
+	.caps = CONTAINER_CAPS | CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(LIMIT_INODES) |
+		CAP(OWN_KERNEL),
 	.probe = oci_probe,
 	.create = oci_create,
 	.open_guest = oci_open_guest,

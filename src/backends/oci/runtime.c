@@ -236,9 +236,9 @@ int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struc
 	if (WIFSIGNALED(status))
 		return cell_fail(err, CELL_EBACKEND, 0, "'%s %s' was killed by signal %d",
 			call->program, call->args[0], WTERMSIG(status));
-	return cell_fail(err, strstr(said, "no space left") ? CELL_ENOSPACE : CELL_EBACKEND, 0,
-		"'%s %s': %s", call->program, call->args[0],
+	r = cell_fail(err, CELL_EBACKEND, 0, "'%s %s': %s", call->program, call->args[0],
 		*said ? said : "failed and said nothing");
+	return cell_error_known(err, r, said, bundle_words);
 }
 
 int oci_runtime_stream(const struct oci_call *call, struct cell_error *err)

@@ -40,6 +40,7 @@ static int podman_locate(struct net_endpoint *ret, struct cell_error *err)
 }
 
 static const struct engine_kind podman = {
+	.container = {&engine_calls},
 	.name = "podman",
 	.title = "Podman",
 	.fix = "start its service: systemctl --user start podman.socket (without --user as root), "
