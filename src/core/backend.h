@@ -20,6 +20,9 @@ struct cell;
 struct cell_stats;
 struct cell_sweep;
 
+/* For the tables of back ends: CAP(EXEC) | CAP(PTY). */
+#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
+
 /* What probe() finds. It starts as "usable, with everything declared". */
 struct cell_probe {
 	const struct cell_backend *const *chain; /* this back end, then what it wraps; then NULL */
@@ -128,6 +131,9 @@ void cell_probe_run(const struct cell_backend *const *chain, struct cell_probe *
 void cell_probe_hastily(const struct cell_backend *const *chain, struct cell_probe *p);
 /* The capability is not to be had here; reason and fix are copied. */
 void cell_probe_lack(struct cell_probe *p, enum cell_cap cap, const char *reason, const char *fix);
+/* The same, unless it is there. */
+void cell_probe_need(struct cell_probe *p, bool is_there, enum cell_cap cap, const char *reason,
+	const char *fix);
 /* The whole back end is not. */
 void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix);
 /* Whether it is could not be found out, since something broke (errno `why`) meanwhile. */

@@ -46,6 +46,13 @@ int container_image(const struct cell_spec *spec, const struct container_images 
 		r = of->find(of->user, image, err);
 	if (r != -ENOENT)
 		return r;
-	return spec->pull == CELL_PULL_NEVER ? container_image_missing(of, image, err)
-					     : of->pull(of->user, spec, err);
+	if (spec->pull == CELL_PULL_NEVER)
+		return container_image_missing(of, image, err);
+	r = of->pull(of->user, spec, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = of->find(of->user, image, err);
+	return r == -ENOENT ? cell_fail(err, CELL_ENOTFOUND, 0,
+				      "image '%.200s' was pulled and is not there", image)
+			    : r;
 }

@@ -10,7 +10,7 @@ struct container_images {
 	const char *fix;   /* when there is none and none may be pulled */
 	/* -ENOENT, *err untouched: there is none of that name. */
 	int (*find)(void *user, const char *name, struct cell_error *err);
-	/* The one that the spec names, fetched and found. Whatever is wrong, it says so. */
+	/* Fetches the one that the spec names. 0: it is to be found by that name; 1: it has been. */
 	int (*pull)(void *user, const struct cell_spec *spec, struct cell_error *err);
 	void *user;
 };

@@ -20,24 +20,26 @@
 
 /* ---- its beginning ---- */
 
-/* guest_maker.is_there */
-static bool still_runs(void *user, struct cell_error *err)
+static const struct container_engine *calls_of(const struct cell *c)
 {
-	const struct container_maker *m = user;
+	const struct container_kind *kind = cell_kind(c);
 
-	if (m->runs(m->user))
-		return true;
-	int r = cell_fail(err, CELL_EBACKEND, 0, "the guest ended before it came to its socket");
-	(void)cell_error_hint(err, r, "%s", m->fix);
-	return false;
+	return kind->engine;
 }
 
-/* guest_maker.start */
-static int start(void *user, struct cell_error *err)
+static int check(const struct container_plan *p, struct cell_error *err)
 {
-	const struct container_maker *m = user;
+	const struct cell_spec *spec = p->spec;
+	/* an engine refuses a limit that its kernel has not got, but for memory, which it may leave out */
+	int r = container_check_memory(&spec->limits, err);
 
-	return m->start(m->user, err);
+	if (r < 0)
+		return r;
+	if (p->no_disk && spec->limits.disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
+		r = cell_fail(err, CELL_ENOTSUP, 0, "limits.disk: %s", p->no_disk);
+		return cell_error_hint(err, r, "use --scratch memory");
+	}
+	return cell_degrade_workspace(p->c, spec, err);
 }
 
 static int note(struct container_plan *p, struct cell_error *err)
@@ -45,23 +47,43 @@ static int note(struct container_plan *p, struct cell_error *err)
 	int r = container_name(p->c, p->name, err);
 
 	if (r == 0)
+		r = cell_state_id(p->c, p->state, err);
+	if (r == 0)
 		r = cell_note_set(p->c, "container", p->name, err);
 	if (r == 0)
 		r = cell_note_set_int(p->c, "engine_is_far", p->is_far, err);
 	return r < 0 ? r : cell_notes_save(p->c, p->notes, err);
 }
 
-static int create_near(struct container_plan *p, const struct container_maker *m,
-	struct cell_error *err)
+/* guest_maker.is_there */
+static bool still_runs(void *plan, struct cell_error *err)
+{
+	const struct container_plan *p = plan;
+
+	if (calls_of(p->c)->runs(p->engine, p->name))
+		return true;
+	int r = cell_fail(err, CELL_EBACKEND, 0, "the guest ended before it came to its socket");
+	(void)cell_error_hint(err, r, "%s", p->fix);
+	return false;
+}
+
+/* guest_maker.start */
+static int start(void *plan, struct cell_error *err)
+{
+	const struct container_plan *p = plan;
+
+	return calls_of(p->c)->start(p->engine, p->name, err);
+}
+
+static int create_near(struct container_plan *p, struct cell_error *err)
 {
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	struct container_maker copy = *m;
-	const struct guest_maker maker = {.start = start, .is_there = still_runs, .user = &copy};
+	const struct guest_maker maker = {.start = start, .is_there = still_runs, .user = p};
 	int r = guest_door_open(p->c, p->filter, &door, err);
 
 	p->door = door.path;
 	if (r == 0)
-		r = m->make(m->user, err);
+		r = p->make(p, err);
 	if (r == 0)
 		r = guest_door_start(p->c, &door, &p->spec->limits, &maker, err);
 	p->door = NULL;
@@ -69,30 +91,47 @@ static int create_near(struct container_plan *p, const struct container_maker *m
 	return r;
 }
 
-static int create_far(struct container_plan *p, const struct container_maker *m,
-	struct cell_error *err)
+static int create_far(struct container_plan *p, struct cell_error *err)
 {
 	auto_buf struct buf archive = BUF_INIT(GUEST_PACK_MAX);
-	int r = m->make(m->user, err);
+	int r = p->make(p, err);
 
 	if (r == 0 && guest_pack(p->user, p->filter, &archive) < 0)
 		r = cell_fail_errno(err, ENOMEM, "pack the guest");
 	if (r == 0)
-		r = m->put(m->user, CONTAINER_GUEST_DIR, &archive, err);
-	return r == 0 ? m->start(m->user, err) : r;
+		r = calls_of(p->c)->put(p->engine, p->name, CONTAINER_GUEST_DIR, &archive, err);
+	return r == 0 ? start(p, err) : r;
 }
 
-int container_create(struct container_plan *p, const struct container_maker *m,
-	struct cell_error *err)
+int container_create(struct container_plan *p, struct cell_error *err)
 {
-	int r = note(p, err);
+	int r = check(p, err);
 
+	if (r == 0)
+		r = note(p, err);
 	if (r < 0)
 		return r;
-	r = p->is_far ? create_far(p, m, err) : create_near(p, m, err);
+	r = p->is_far ? create_far(p, err) : create_near(p, err);
 	if (r < 0)
-		(void)m->destroy(p->c, NULL);
+		(void)p->destroy(p->c, NULL);
 	return r;
+}
+
+json_t *container_args(const struct container_plan *p)
+{
+	const struct container_guest guest = {.limits = &p->spec->limits,
+		.sees_cgroup = true,
+		.reach = p->door		   ? CONTAINER_CALLS
+			 : cell_is_ephemeral(p->c) ? CONTAINER_LISTENS_ONCE
+						   : CONTAINER_LISTENS};
+
+	return container_guest_args(&guest);
+}
+
+json_t *container_labels(const struct container_plan *p)
+{
+	return json_pack("{s:s,s:s,s:s}", CONTAINER_LABEL_NAME, cell_name(p->c),
+		CONTAINER_LABEL_DIR, cell_directory(p->c), CONTAINER_LABEL_STATE, p->state);
 }
 
 int container_choose_user(struct container_plan *p, bool is_rootless, struct cell_error *err)
@@ -121,14 +160,14 @@ int container_choose_user(struct container_plan *p, bool is_rootless, struct cel
 }
 
 int container_take_image(const struct container_plan *p, const char *id, const char *digest,
-	const struct oci_config *config, struct cell_error *err)
+	const char *cwd, const struct oci_config *config, struct cell_error *err)
 {
 	const struct cell_image_facts facts = {.id = id,
 		.digest = digest,
 		.env = config->env,
 		.entrypoint = config->entrypoint,
 		.cmd = config->cmd,
-		.cwd = config->cwd,
+		.cwd = cwd,
 		.user = config->user};
 
 	return cell_take_image(p->c, p->spec, &facts, err);
@@ -146,7 +185,7 @@ struct talk {
 static void talk_done(struct talk *t)
 {
 	if (t->e)
-		t->calls->close(t->e);
+		t->calls->close(&t->e);
 }
 #define auto_talk __attribute__((cleanup(talk_done)))
 

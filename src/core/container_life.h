@@ -27,11 +27,14 @@ typedef void (*container_marked_fn)(void *user, const char *cell, const char *na
 struct container_engine {
 	/* The engine that the record of c names; c NULL: the one that this user has. */
 	int (*open)(const void *kind, const struct cell *c, void **ret, struct cell_error *err);
-	void (*close)(void *e);
+	void (*close)(void **e); /* NULL is fine */
+	int (*start)(void *e, const char *container, struct cell_error *err);
 	bool (*runs)(void *e, const char *container); /* no answer is no death */
 	/* Until it is gone. One that is not there is removed. */
 	int (*remove)(void *e, const char *container, struct cell_error *err);
-	/* A stream to a program that it runs in a far one; takes command, a list of words. */
+	/* Far ones: files into one that is not started yet; a stream to a program that it runs there, a list of words that it takes. */
+	int (*put)(void *e, const char *container, const char *where, const struct buf *archive,
+		struct cell_error *err);
 	int (*exec)(void *e, const char *container, json_t *command, struct cell_error *err);
 	/* Nothing to do when it is so already. */
 	int (*pause)(void *e, const char *container, bool is_on, struct cell_error *err);
@@ -54,36 +57,35 @@ struct container_kind {
 struct container_plan {
 	struct cell *c;
 	const struct cell_spec *spec;
+	void *engine; /* open */
+	/* Makes it: it is there, and does not run. p is this plan, which may be the beginning of a larger one. */
+	int (*make)(struct container_plan *p, struct cell_error *err);
+	int (*destroy)(struct cell *c, struct cell_error *err); /* the slot, after a failure */
+	const char *fix;     /* when it ended and its guest had not come */
+	const char *no_disk; /* why limits.disk cannot hold for what is on disk; NULL: it can */
 	const struct sock_fprog *filter; /* what the guest takes upon itself */
 	bool is_far;
-	char user[128];			/* of a far one: "uid:gid" or a name of the image's */
-	const char *const (*notes)[2];	/* for the record, as cell_notes_save() takes them */
-	char name[CONTAINER_NAME_SIZE]; /* chosen by container_create() */
-	const char *
-		door; /* directory of the host that it is shown, while it is made; NULL: it is far */
-};
+	char user
+		[128]; /* who the guest is in it: "uid:gid" or a name of the image's; of a far one, or for make */
+	const char *const (*notes)[2]; /* for the record, as cell_notes_save() takes them */
 
-/* How this one is made. */
-struct container_maker {
-	int (*make)(void *user, struct cell_error *err); /* it is there, and does not run */
-	int (*start)(void *user, struct cell_error *err);
-	bool (*runs)(void *user); /* as above */
-	/* Files into it before it is started; NULL: it is never far. */
-	int (*put)(void *user, const char *where, const struct buf *archive,
-		struct cell_error *err);
-	int (*destroy)(struct cell *c, struct cell_error *err); /* the slot, after a failure */
-	const char *fix; /* when it ended and its guest had not come */
-	void *user;
+	/* From container_create(), for make. */
+	char name[CONTAINER_NAME_SIZE];
+	char state[CELL_STATE_ID_SIZE];
+	const char *door; /* directory of the host that it is shown; NULL: it is far */
 };
-/* On failure nothing is left. */
-int container_create(struct container_plan *p, const struct container_maker *m,
-	struct cell_error *err);
+/* Checks, notes, makes, starts. On failure nothing is left. */
+int container_create(struct container_plan *p, struct cell_error *err);
+
+/* For make: the guest's command line, and labels; the caller's. NULL: no memory. */
+json_t *container_args(const struct container_plan *p);
+json_t *container_labels(const struct container_plan *p);
 
 /* p->user, for makers that find the ids of a name themselves. A rootless one has no ids but its user's own. */
 int container_choose_user(struct container_plan *p, bool is_rootless, struct cell_error *err);
-/* cell_take_image() with an image's configuration. digest: NAME@sha256:..., or NULL. */
+/* cell_take_image() with an image's configuration. digest: NAME@sha256:..., or NULL; cwd: where its commands run. */
 int container_take_image(const struct container_plan *p, const char *id, const char *digest,
-	const struct oci_config *config, struct cell_error *err);
+	const char *cwd, const struct oci_config *config, struct cell_error *err);
 
 /* ---- slots ---- */
 

@@ -6,8 +6,6 @@
  */
 #include "core/backend.h"
 
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
-
 #define COMMANDS                                                                         \
 	(CAP(EXEC) | CAP(PTY) | CAP(FILES) | CAP(WATCH) | CAP(BACKGROUND) | CAP(NAMED) | \
 		CAP(USER) | CAP(DEFAULT_USER) | CAP(KILL_TREE))

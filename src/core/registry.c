@@ -130,6 +130,13 @@ void cell_probe_lack(struct cell_probe *p, enum cell_cap cap, const char *reason
 	(void)snprintf(l->fix, sizeof l->fix, "%s", fix);
 }
 
+void cell_probe_need(struct cell_probe *p, bool is_there, enum cell_cap cap, const char *reason,
+	const char *fix)
+{
+	if (!is_there)
+		cell_probe_lack(p, cap, reason, fix);
+}
+
 void cell_probe_refuse(struct cell_probe *p, const char *reason, const char *fix)
 {
 	p->is_usable = false;

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "distribution/docker_config.h"
+#include "distribution/reference.h"
 
 #define FILE_MAX     (1u << 20)
 #define ANSWER_MAX   65536
@@ -384,4 +385,11 @@ int credentials_pack(const char *host, struct buf *ret, struct cell_error *err)
 	}
 	credentials_done(&c);
 	return r < 0 ? cell_fail_errno(err, ENOMEM, "log in") : 0;
+}
+
+int credentials_pack_image(const char *image, struct buf *ret, struct cell_error *err)
+{
+	struct reference from;
+
+	return reference_parse(image, &from, NULL) < 0 ? 0 : credentials_pack(from.host, ret, err);
 }

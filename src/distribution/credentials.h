@@ -20,3 +20,5 @@ int credentials_find(const char *host, struct credentials *ret, struct cell_erro
 void credentials_done(struct credentials *c);
 /* The same in one text, as container engines take them with a pull (X-Registry-Auth): "" when there are none. It is a secret. */
 int credentials_pack(const char *host, struct buf *ret, struct cell_error *err);
+/* For the registry of an image. None where its name cannot be read: that is for who pulls it to refuse. */
+int credentials_pack_image(const char *image, struct buf *ret, struct cell_error *err);

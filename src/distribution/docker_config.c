@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 #define USUAL "unix:///var/run/docker.sock"
 
@@ -31,15 +32,15 @@ static int take_host(const char *host, bool is_tls, struct net_endpoint *ret,
 {
 	int n = 0;
 
-	if (!strncmp(host, "unix://", 7))
+	if (text_begins(host, "unix://"))
 		n = snprintf(ret->url, sizeof ret->url, "unix:%s", host + 7);
-	else if (!strncmp(host, "tcp://", 6))
+	else if (text_begins(host, "tcp://"))
 		n = snprintf(ret->url, sizeof ret->url, "http%s://%s%s", is_tls ? "s" : "",
 			host + 6,
 			strrchr(host + 6, ':') ? ""
 			: is_tls	       ? ":2376"
 					       : ":2375");
-	else if (!strncmp(host, "http://", 7) || !strncmp(host, "https://", 8))
+	else if (text_begins(host, "http://") || text_begins(host, "https://"))
 		n = snprintf(ret->url, sizeof ret->url, "%s", host);
 	if (n <= 0 || (size_t)n >= sizeof ret->url) {
 		int r = cell_fail(err, CELL_ENOTSUP, 0, "the engine's address '%.120s'", host);

@@ -128,3 +128,10 @@ bool reference_is_loopback(const struct reference *r)
 	return (n == 9 && !memcmp(h, "localhost", 9)) || !strncmp(h, "127.", 4) ||
 	       (n == 5 && !memcmp(h, "[::1]", 5));
 }
+
+bool reference_is_exact(const char *text)
+{
+	const char *slash = strrchr(text, '/'); /* a colon before it is a port's */
+
+	return strpbrk(slash ? slash : text, ":@") != NULL;
+}

@@ -20,3 +20,5 @@ int reference_parse(const char *text, struct reference *ret, struct cell_error *
 const char *reference_endpoint(const struct reference *r);
 /* Is it this machine? Then it may be spoken to without TLS. */
 bool reference_is_loopback(const struct reference *r);
+/* Does it say itself which image it is, by a tag or a digest? */
+bool reference_is_exact(const char *text);

@@ -165,8 +165,6 @@ static int chroot_create(struct cell *c, const struct cell_spec *spec, struct ce
 	return r;
 }
 
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
-
 const struct cell_backend cell_backend_chroot = {
 	.name = "chroot",
 	.summary = "a root tree of its own (directory or tar archive); needs root; no wall against "

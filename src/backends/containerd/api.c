@@ -7,19 +7,21 @@
 #include "backends/containerd/ctd.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "core/silence.h"
 #include "net/protobuf.h"
 
 #define USUAL_ADDRESS "/run/containerd/containerd.sock"
 #define SERVICES      "/containerd.services."
 #define METHOD_MAX    120
 
-void ctd_close(void *at)
+void ctd_close(void **at)
 {
-	struct ctd *d = at;
+	struct ctd *d = *at;
 
 	if (d)
 		grpc_free(d->rpc);
 	free(d);
+	*at = NULL;
 }
 
 static const char *setting(const struct cell *c, const char *note, const char *variable,
@@ -32,14 +34,14 @@ static const char *setting(const struct cell *c, const char *note, const char *v
 
 static int silent(struct ctd *d, int r, struct cell_error *err)
 {
+	const struct silence s = {.who = "containerd",
+		.where = d->address,
+		.fix = "start it (systemctl start containerd), or say where it is: "
+		       "CONTAINERD_ADDRESS",
+		.denied = "be root: who may use containerd's socket is as good as root"};
+
 	d->is_broken = true;
-	if (r == -EACCES || r == -EPERM)
-		return cell_error_hint(err, r,
-			"be root: who may use containerd's socket is as good as root");
-	if (r == -ENOENT || r == -ECONNREFUSED)
-		r = cell_fail(err, CELL_EBACKEND, -r, "no containerd answers at '%s'", d->address);
-	return cell_error_hint(err, r,
-		"start it (systemctl start containerd), or say where it is: CONTAINERD_ADDRESS");
+	return silence_explain(&s, r, err);
 }
 
 int ctd_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err)

@@ -39,22 +39,6 @@ static int no_memory(struct cell_error *err)
 
 /* ---- the spec ---- */
 
-static int check(const struct ctd_plan *p, struct cell_error *err)
-{
-	const struct cell_spec *spec = p->at.spec;
-	const struct cell_limits *l = &spec->limits;
-	int r = container_check_memory(l, err);
-
-	if (r < 0)
-		return r;
-	if (l->disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
-		r = cell_fail(err, CELL_ENOTSUP, 0,
-			"limits.disk: containerd's snapshots have no size of their own");
-		return cell_error_hint(err, r, "use --scratch memory");
-	}
-	return cell_degrade_workspace(p->at.c, spec, err);
-}
-
 /* They come before all other mounts, which may lie in them. */
 static int add_scratch(const struct cell_spec *spec, json_t *mounts, uid_t uid, gid_t gid)
 {
@@ -62,18 +46,13 @@ static int add_scratch(const struct cell_spec *spec, json_t *mounts, uid_t uid, 
 	size_t n = container_scratch(spec, parts);
 	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		char bytes[40], inodes[40], user[32], group[32];
-
-		(void)snprintf(bytes, sizeof bytes, "size=%" PRIu64, parts[i].bytes);
-		(void)snprintf(inodes, sizeof inodes, "nr_inodes=%" PRIu64, parts[i].inodes);
-		(void)snprintf(user, sizeof user, "uid=%u", uid);
-		(void)snprintf(group, sizeof group, "gid=%u", gid);
+	for (size_t i = 0; i < n; i++)
 		r |= json_array_insert_new(mounts, 0,
-			json_pack("{s:s,s:s,s:s,s:[s,s,s,s,s,s,s]}", "destination", parts[i].path,
+			json_pack("{s:s,s:s,s:s,s:[s,s,s,o,o,o,o]}", "destination", parts[i].path,
 				"type", "tmpfs", "source", "tmpfs", "options", "nosuid", "nodev",
-				"mode=1777", bytes, inodes, user, group));
-	}
+				"mode=1777", json_sprintf("size=%" PRIu64, parts[i].bytes),
+				json_sprintf("nr_inodes=%" PRIu64, parts[i].inodes),
+				json_sprintf("uid=%u", uid), json_sprintf("gid=%u", gid)));
 	return r;
 }
 
@@ -266,20 +245,15 @@ int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_erro
 		{0}};
 
 	ctd_sight(here);
-	int r = check(p, err);
-	if (r == 0) {
+	int r = ctd_prepare(d, p->at.name, p->image->chain, labels, &mounts, err);
+	if (r == -ENOENT) { /* nobody has used this image yet */
+		buf_reset(&mounts);
+		r = ctd_image_unpack(d, p->image, err);
+		if (r < 0)
+			return r;
 		r = ctd_prepare(d, p->at.name, p->image->chain, labels, &mounts, err);
-		if (r == -ENOENT) { /* nobody has used this image yet */
-			buf_reset(&mounts);
-			r = ctd_image_unpack(d, p->image, err);
-			if (r == 0) {
-				r = ctd_prepare(d, p->at.name, p->image->chain, labels, &mounts,
-					err);
-				if (r == -ENOENT)
-					r = cell_fail(err, CELL_EBACKEND, 0,
-						"the image's layers are gone again");
-			}
-		}
+		if (r == -ENOENT)
+			r = cell_fail(err, CELL_EBACKEND, 0, "the image's layers are gone again");
 	}
 	if (r == 0)
 		r = describe(p, &mounts, &spec, err);
@@ -298,9 +272,9 @@ int ctd_about(struct ctd *d, const char *method, const char *id, struct buf *ret
 	return ctd_try(d, method, &request, ret, doing, -ENOENT, err);
 }
 
-int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err)
+int ctd_container_start(void *at, const char *id, struct cell_error *err)
 {
-	int r = ctd_about(d, "tasks.v1.Tasks/Start", id, NULL, "start the task", err);
+	int r = ctd_about(at, "tasks.v1.Tasks/Start", id, NULL, "start the task", err);
 
 	return r == -ENOENT
 		       ? cell_fail(err, CELL_EBACKEND, 0, "the task was gone before it was started")

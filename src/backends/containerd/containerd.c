@@ -33,33 +33,10 @@ static void containerd_probe(struct cell_probe *p)
 
 /* ---- create ---- */
 
-struct making {
-	struct ctd *d;
-	struct ctd_plan plan;
-};
-
-/* container_maker.make */
-static int make(void *user, struct cell_error *err)
+/* container_plan.make */
+static int make(struct container_plan *p, struct cell_error *err)
 {
-	const struct making *m = user;
-
-	return ctd_container_make(m->d, &m->plan, err);
-}
-
-/* container_maker.start */
-static int start(void *user, struct cell_error *err)
-{
-	const struct making *m = user;
-
-	return ctd_container_start(m->d, m->plan.at.name, err);
-}
-
-/* container_maker.runs */
-static bool runs(void *user)
-{
-	const struct making *m = user;
-
-	return ctd_container_runs(m->d, m->plan.at.name);
+	return ctd_container_make(p->engine, (struct ctd_plan *)p, err);
 }
 
 static int take_image(const struct ctd_plan *p, struct cell_error *err)
@@ -69,7 +46,8 @@ static int take_image(const struct ctd_plan *p, struct cell_error *err)
 
 	(void)snprintf(named, sizeof named, "%.*s@%s", (int)strcspn(i->name, "@"), i->name,
 		i->target);
-	return container_take_image(&p->at, i->digest, *i->name ? named : NULL, &i->config, err);
+	return container_take_image(&p->at, i->digest, *i->name ? named : NULL, i->config.cwd,
+		&i->config, err);
 }
 
 static int check_runtime(const char *runtime, struct cell_error *err)
@@ -140,21 +118,20 @@ static int containerd_create(struct cell *c, const struct cell_spec *spec, struc
 		return r;
 	const char *const notes[][2] = {{"engine", d->address}, {"engine_namespace", d->space},
 		{"snapshotter", d->snapshotter}, {0}};
-	struct making m = {.d = d,
-		.plan = {.at = {.c = c,
-				 .spec = spec,
-				 .filter = filter ? filter : &own,
-				 .notes = notes},
-			.image = &image}};
-	const struct container_maker maker = {.make = make,
-		.start = start,
-		.runs = runs,
-		.destroy = containerd_destroy,
-		.fix = "a security module (SELinux) may keep containers from sockets, or the "
-		       "runtime has a kernel of its own, which shares none with this machine",
-		.user = &m};
-	r = take_image(&m.plan, err);
-	return r < 0 ? r : container_create(&m.plan.at, &maker, err);
+	struct ctd_plan plan = {.image = &image,
+		.at = {.c = c,
+			.spec = spec,
+			.engine = d,
+			.make = make,
+			.destroy = containerd_destroy,
+			.fix = "a security module (SELinux) may keep containers from sockets, or "
+			       "the runtime has a kernel of its own, which shares none with this "
+			       "machine",
+			.no_disk = "containerd's snapshots have no size of their own",
+			.filter = filter ? filter : &own,
+			.notes = notes}};
+	r = take_image(&plan, err);
+	return r < 0 ? r : container_create(&plan.at, err);
 }
 
 /* ---- walls ---- */
@@ -177,8 +154,6 @@ static int containerd_walls(const struct cell_backend *self, cell_wall_fn fn, vo
 	return container_walls_tell(&(struct container_walls){.maker = "engine", .how = engine}, fn,
 		user);
 }
-
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
 
 static const struct container_kind kind = {&ctd_calls};
 

@@ -37,12 +37,8 @@ struct ctd {
 /* Connected: a struct ctd. From the notes of c when it has them, else from CONTAINERD_ADDRESS, CONTAINERD_NAMESPACE,
  * CONTAINERD_SNAPSHOTTER, as the program `ctr` has them. */
 int ctd_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err);
-void ctd_close(void *at);
-static inline void ctd_closep(void *const *at)
-{
-	ctd_close(*at);
-}
-#define auto_ctd __attribute__((cleanup(ctd_closep)))
+void ctd_close(void **at);
+#define auto_ctd __attribute__((cleanup(ctd_close)))
 
 /* method: "tasks.v1.Tasks/Create". ret (may be NULL): the message that comes; when more come, one behind the other, which is how
  * their lists are joined. Negative errno: what the service refused says so (-ENOENT, -EEXIST, -EBUSY), with what it said. */
@@ -121,7 +117,7 @@ struct ctd_plan {
 };
 /* A snapshot of the image, a container on it, its task: made, not started. */
 int ctd_container_make(struct ctd *d, const struct ctd_plan *p, struct cell_error *err);
-int ctd_container_start(struct ctd *d, const char *id, struct cell_error *err);
+int ctd_container_start(void *at, const char *id, struct cell_error *err);
 /* Is its first process there? No answer is no death. */
 bool ctd_container_runs(void *at, const char *id);
 /* Task, container and snapshot, whatever of them there is. is_dead: its first process is, and need not be killed. */

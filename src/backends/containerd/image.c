@@ -99,7 +99,7 @@ static int pull(void *user, const struct cell_spec *spec, struct cell_error *err
 			r = cell_fail(err, CELL_ENOTFOUND, 0, "it is gone again");
 	}
 	ctd_lease_end(w->d);
-	return r < 0 ? cell_error_prefix(err, r, "pull image '%.200s'", spec->image) : 0;
+	return r < 0 ? cell_error_prefix(err, r, "pull image '%.200s'", spec->image) : 1;
 }
 
 /* container_images.find */

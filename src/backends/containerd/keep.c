@@ -386,6 +386,7 @@ static int remove_container(void *at, const char *id, struct cell_error *err)
 const struct container_engine ctd_calls = {
 	.open = ctd_open,
 	.close = ctd_close,
+	.start = ctd_container_start,
 	.runs = ctd_container_runs,
 	.remove = remove_container,
 	.pause = pause_one,

@@ -9,6 +9,9 @@ static const struct engine_kind docker = {
 	.name = "docker",
 	.title = "Docker",
 	.fix = "start it (systemctl start docker), or say where it is: DOCKER_HOST or a context",
+	.denied = "be root, or a member of the group that owns the socket (usually 'docker'): that "
+		  "is "
+		  "as good as root",
 	.locate = docker_config_engine,
 };
 

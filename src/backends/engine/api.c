@@ -6,9 +6,7 @@
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
-#include "base/error.h"
-#include "net/carry.h"
-#include "net/json_call.h"
+#include "core/silence.h"
 
 #define API_NEWEST 47u /* 1.47: what we are written for; older engines are spoken to in theirs */
 #define API_OLDEST 40u /* Docker 19.03 */
@@ -16,35 +14,28 @@
 #define TEXT_MAX   (8u << 20)
 #define TARGET_MAX 2048
 
-void engine_close(void *at)
+void engine_close(void **at)
 {
-	struct engine *e = at;
+	struct engine *e = *at;
 
 	if (e)
 		http_client_free(e->http);
 	free(e);
+	*at = NULL;
 }
 
-/* No answer at all: what would help is to start the engine, not a server of ours. Never -ENOENT: that is an answer. */
+/* No answer at all: what would help is to start the engine, not a server of ours. */
 static int silent(const struct engine *e, int r, struct cell_error *err)
 {
-	const char *place = e->address.url;
+	char who[40];
+	const struct silence s = {who, e->address.url, e->kind->fix, e->kind->denied};
 
-	if (r == -EACCES)
-		return cell_error_hint(err, r,
-			"be root, or a member of the group that owns the socket (usually '%s'): "
-			"that is as good as root",
-			e->kind->name);
-	if (r == -EPROTO && !strncmp(place, "https", 5)) /* the handshake says what is wrong */
+	(void)snprintf(who, sizeof who, "%s engine", e->kind->title);
+	if (r == -EPROTO && !strncmp(s.where, "https", 5)) /* the handshake says what is wrong */
 		return cell_error_hint(err, r,
 			"the certificates of DOCKER_CERT_PATH must belong to this engine and be "
 			"valid");
-	if (r == -ENOENT || r == -ECONNREFUSED) {
-		(void)cell_fail(err, CELL_EBACKEND, -r, "no %s engine answers at '%s'",
-			e->kind->title, place);
-		r = -ECONNREFUSED;
-	}
-	return cell_error_hint(err, r, "%s", e->kind->fix);
+	return silence_explain(&s, r, err);
 }
 
 int engine_is_none(const struct engine *e, struct cell_error *err)
@@ -60,12 +51,6 @@ const struct cell_known_words engine_words[] = {
 		"free some space where the engine keeps images and containers"},
 	{0}};
 
-static void hear(struct engine *e, const struct json_reply *reply)
-{
-	e->status = reply->http.status;
-	(void)snprintf(e->said, sizeof e->said, "%s", reply->said);
-}
-
 static int refused(struct engine *e, const struct json_reply *reply, const char *doing,
 	struct cell_error *err)
 {
@@ -79,28 +64,28 @@ __attribute__((format(printf, 5, 0))) static int call(struct engine *e,
 	const struct engine_request *rq, json_t **ret, struct cell_error *err, const char *path,
 	va_list ap)
 {
-	const struct http_field headers[] = {rq->header, {0}};
 	auto_(json_reply_done) struct json_reply reply = {0};
 	char target[TARGET_MAX], doing[200];
 	size_t n = (size_t)snprintf(target, sizeof target, "/v1.%u", e->minor);
-	struct http_call c = {.method = rq->method,
-		.target = target,
-		.headers = headers,
-		.body = rq->archive ? rq->archive->data : NULL,
-		.body_len = rq->archive ? rq->archive->len : 0,
-		.sink = rq->sink,
-		.arg = rq->arg,
-		.max_body = TEXT_MAX,
-		.timeout_ms = rq->timeout_ms ? rq->timeout_ms : TIMEOUT_MS};
+	struct http_call c = rq->http;
 
 	e->status = 0;
 	e->said[0] = '\0';
 	if ((size_t)vsnprintf(target + n, sizeof target - n, path, ap) >= sizeof target - n)
 		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "a name is too long");
-	int r = json_call(e->http, &c, rq->json, &reply, err);
-	if (r < 0)
+	c.target = target;
+	c.max_body = TEXT_MAX;
+	c.timeout_ms = c.timeout_ms ? c.timeout_ms : TIMEOUT_MS;
+	int r = rq->framing ? net_carry_upgrade(e->http, &c, "tcp", rq->framing, &reply.http, err)
+			    : json_call(e->http, &c, rq->json, &reply, err);
+	if (r < 0 && !reply.http.status)
 		return silent(e, r, err);
-	hear(e, &reply);
+	if (rq->framing && r >= 0)
+		return r;
+	if (rq->framing)
+		json_reply_read(&reply);
+	e->status = reply.http.status;
+	(void)snprintf(e->said, sizeof e->said, "%s", reply.said);
 	bool is_success = e->status / 100 == 2;
 	(void)snprintf(doing, sizeof doing, "ask for '%.180s'", target + n);
 	if (!is_success && e->status != rq->fine && rq->fine != ENGINE_ANY)
@@ -152,31 +137,24 @@ static int start_exec(struct engine *e, const char *id, struct cell_error *err)
 	static const struct net_framing framing = {.head_size = 8, .read = read_frame};
 	static const struct http_field headers[] = {{"Content-Type", "application/json"}, {0}};
 	static const char how[] = "{\"Detach\":false,\"Tty\":false}";
-	auto_(json_reply_done) struct json_reply reply = {0};
-	char target[300];
-	const struct http_call c = {.method = "POST",
-		.target = target,
-		.headers = headers,
-		.body = how,
-		.body_len = sizeof how - 1,
-		.timeout_ms = TIMEOUT_MS};
+	const struct engine_request rq = {.http = {.method = "POST",
+						  .headers = headers,
+						  .body = how,
+						  .body_len = sizeof how - 1},
+		.doing = "reach the guest",
+		.framing = &framing};
 
-	(void)snprintf(target, sizeof target, "/v1.%u/exec/%.128s/start", e->minor, id);
-	int r = net_carry_upgrade(e->http, &c, "tcp", &framing, &reply.http, err);
-	if (r != -EPROTO || !reply.http.status)
-		return r;
-	json_reply_read(&reply);
-	return refused(e, &reply, "reach the guest", err);
+	return engine_call(e, &rq, NULL, err, "/exec/%.128s/start", id);
 }
 
 int engine_exec(void *at, const char *container, json_t *command, struct cell_error *err)
 {
 	struct engine *e = at;
-	struct engine_request rq = {.method = "POST",
+	struct engine_request rq = {.http.method = "POST",
 		.doing = "reach the guest",
 		.json = json_pack("{s:b,s:b,s:b,s:b,s:o}", "AttachStdin", 1, "AttachStdout", 1,
 			"AttachStderr", 1, "Tty", 0, "Cmd", command)};
-	json_t *reply = NULL;
+	json_auto_t *reply = NULL;
 	int r = rq.json ? engine_call(e, &rq, &reply, err, "/containers/%s/exec", container)
 			: cell_fail_errno(err, ENOMEM, "reach the guest");
 
@@ -186,10 +164,7 @@ int engine_exec(void *at, const char *container, json_t *command, struct cell_er
 		r = cell_error_hint(err, r, "the container has ended; `cell prune` cleans up");
 	}
 	const char *id = json_text_at(reply, "Id");
-	if (r == 0)
-		r = start_exec(e, id ? id : "", err);
-	json_decref(reply);
-	return r;
+	return r < 0 ? r : start_exec(e, id ? id : "", err);
 }
 
 /* --- a connection --- */
@@ -197,8 +172,8 @@ int engine_exec(void *at, const char *container, json_t *command, struct cell_er
 /* The newest version both speak, from the header of _ping. */
 static int agree(struct engine *e, struct cell_error *err)
 {
-	struct http_call ping = {.target = "/_ping", .timeout_ms = TIMEOUT_MS};
-	struct http_reply reply;
+	const struct http_call ping = {.target = "/_ping", .timeout_ms = TIMEOUT_MS};
+	auto_(http_reply_done) struct http_reply reply = {0};
 	unsigned major = 0, minor = 0;
 	int r = http_client_call(e->http, &ping, &reply, err);
 
@@ -206,21 +181,20 @@ static int agree(struct engine *e, struct cell_error *err)
 		return silent(e, r, err);
 	const char *version = http_reply_header(&reply, "Api-Version");
 	const char *server = http_reply_header(&reply, "Server");
-	e->is_libpod = http_reply_header(&reply, "Libpod-Api-Version") != NULL;
-	(void)snprintf(e->info.server, sizeof e->info.server, "%.*s",
-		server ? (int)strcspn(server, " ") : 0, server ? server : "");
-	if (reply.status != 200 || !version || sscanf(version, "%u.%u", &major, &minor) != 2) {
-		r = engine_is_none(e, err);
-	} else if (major == 1 && minor < API_OLDEST) {
+	if (reply.status != 200 || !version || sscanf(version, "%u.%u", &major, &minor) != 2)
+		return engine_is_none(e, err);
+	if (major == 1 && minor < API_OLDEST) {
 		r = cell_fail(err, CELL_ENOTSUP, 0,
 			"the engine at '%s' speaks API 1.%u, and Cell 1.%u and later",
 			e->address.url, minor, API_OLDEST);
-		(void)cell_error_hint(err, r,
+		return cell_error_hint(err, r,
 			"update it: Docker 19.03 or later, Podman 4 or later");
 	}
 	e->minor = major > 1 || minor > API_NEWEST ? API_NEWEST : minor;
-	http_reply_done(&reply);
-	return r;
+	e->is_libpod = http_reply_header(&reply, "Libpod-Api-Version") != NULL;
+	(void)snprintf(e->info.server, sizeof e->info.server, "%.*s",
+		server ? (int)strcspn(server, " ") : 0, server ? server : "");
+	return 0;
 }
 
 int engine_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err)

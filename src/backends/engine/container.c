@@ -15,7 +15,6 @@
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
-#include "base/error.h"
 #include "core/seccomp_file.h"
 #include "launcher/seccomp_profiles.h"
 
@@ -55,13 +54,11 @@ static int add_mount(void *user, const struct cell_mount *m, const char *source,
 	const struct stat *st, struct cell_error *err)
 {
 	struct mounting *to = user;
-	char gid[16];
 	int r = json_array_append_new(to->mounts,
 		bind_mount(to->p, source, m->target, m->is_read_only));
 
-	(void)snprintf(gid, sizeof gid, "%u", st->st_gid);
 	if (S_ISSOCK(st->st_mode)) /* or it would be there and not to be used */
-		r |= json_array_append_new(to->groups, json_string(gid));
+		r |= json_array_append_new(to->groups, json_sprintf("%u", st->st_gid));
 	return r ? no_memory(err) : 0;
 }
 
@@ -70,20 +67,18 @@ static int add_scratch(const struct engine_plan *p, json_t *tmpfs)
 	struct container_scratch parts[3];
 	size_t n = container_scratch(p->at.spec, parts);
 	unsigned uid = 0, gid = 0;
-	char text[200], owner[40] = "";
+	char more[100], owner[40] = "";
 	int r = 0;
 
 	if (sscanf(p->at.user, "%u:%u", &uid, &gid) == 2)
 		(void)snprintf(owner, sizeof owner, ",uid=%u,gid=%u", uid, gid);
 	for (size_t i = 0; i < n; i++) {
-		int at = snprintf(text, sizeof text, "rw,exec,nosuid,nodev,mode=1777,size=%" PRIu64,
-			parts[i].bytes);
+		(void)snprintf(more, sizeof more, "nr_inodes=%" PRIu64 "%s", parts[i].inodes,
+			owner);
 		/* podman knows neither owner nor number of files, and would copy what the image has there */
-		(void)(p->e->is_libpod
-				? snprintf(text + at, sizeof text - (size_t)at, ",notmpcopyup")
-				: snprintf(text + at, sizeof text - (size_t)at,
-					  ",nr_inodes=%" PRIu64 "%s", parts[i].inodes, owner));
-		r |= add(tmpfs, parts[i].path, json_string(text));
+		r |= add(tmpfs, parts[i].path,
+			json_sprintf("rw,exec,nosuid,nodev,mode=1777,size=%" PRIu64 ",%s",
+				parts[i].bytes, p->e->is_libpod ? "notmpcopyup" : more));
 	}
 	return r;
 }
@@ -91,38 +86,22 @@ static int add_scratch(const struct engine_plan *p, json_t *tmpfs)
 static int add_files(const struct engine_plan *p, json_t *host, struct cell_error *err)
 {
 	const struct cell_spec *spec = p->at.spec;
-	json_t *mounts = json_array(), *groups = json_array(), *tmpfs = json_object();
-	int r = add(host, "Mounts", mounts) | add(host, "GroupAdd", groups) |
-		add(host, "Tmpfs", tmpfs) |
-		add(host, "ReadonlyRootfs", json_boolean(container_is_read_only(spec)));
+	json_t *mounts = json_object_get(host, "Mounts");
+	int r = add_scratch(p, json_object_get(host, "Tmpfs"));
 
-	if (r == 0)
-		r = add_scratch(p, tmpfs) |
-		    json_array_append_new(mounts,
-			    p->at.door ? bind_mount(p, p->at.door, CONTAINER_GUEST_DIR, true)
-				       : json_pack("{s:s,s:s}", "Type", "volume", "Target",
-						 CONTAINER_GUEST_DIR));
-	if (r == 0 && spec->workspace)
-		r = json_array_append_new(mounts,
+	r |= json_array_append_new(mounts,
+		p->at.door
+			? bind_mount(p, p->at.door, CONTAINER_GUEST_DIR, true)
+			: json_pack("{s:s,s:s}", "Type", "volume", "Target", CONTAINER_GUEST_DIR));
+	if (spec->workspace)
+		r |= json_array_append_new(mounts,
 			bind_mount(p, spec->workspace, CONTAINER_WORKSPACE, false));
-	if (r != 0)
-		return no_memory(err);
-	r = cell_degrade_workspace(p->at.c, spec, err);
-	if (r < 0)
-		return r;
-	if (spec->limits.disk_bytes && spec->scratch == CELL_SCRATCH_DISK) {
-		char size[32];
-		if (p->e->is_libpod) { /* which would leave it out */
-			r = cell_fail(err, CELL_ENOTSUP, 0,
-				"limits.disk: Podman cannot limit what is on disk");
-			return cell_error_hint(err, r, "use --scratch memory");
-		}
-		(void)snprintf(size, sizeof size, "%" PRIu64, spec->limits.disk_bytes);
-		if (add(host, "StorageOpt", json_pack("{s:s}", "size", size)) < 0)
-			return no_memory(err);
-	}
-	return container_mounts(p->at.c, spec, add_mount, &(struct mounting){p, mounts, groups},
-		err);
+	if (spec->limits.disk_bytes && spec->scratch == CELL_SCRATCH_DISK)
+		r |= add(host, "StorageOpt",
+			json_pack("{s:o}", "size",
+				json_sprintf("%" PRIu64, spec->limits.disk_bytes)));
+	struct mounting to = {p, mounts, json_object_get(host, "GroupAdd")};
+	return r ? no_memory(err) : container_mounts(p->at.c, spec, add_mount, &to, err);
 }
 
 /* --- walls --- */
@@ -166,9 +145,9 @@ static json_t *ulimits(const struct engine_plan *p)
 
 static const char *network(const struct cell_spec *spec)
 {
-	if (spec->network_name)
-		return spec->network_name;
-	return spec->network == CELL_NETWORK_OPEN ? "default" : "none";
+	const char *usual = spec->network == CELL_NETWORK_OPEN ? "default" : "none";
+
+	return spec->network_name ? spec->network_name : usual;
 }
 
 /* 0: nothing is said. */
@@ -197,44 +176,26 @@ static int add_limits(const struct cell_spec *spec, json_t *host)
 
 static json_t *host_config(const struct engine_plan *p)
 {
-	return json_pack("{s:s,s:b,s:b,s:[s],s:s,s:s,s:{s:s},s:o,s:s*}", "NetworkMode",
-		network(p->at.spec), "AutoRemove", 1, "Privileged", 0, "CapDrop", "ALL", "IpcMode",
-		"private", "CgroupnsMode", "private", "LogConfig", "Type", "none", "Ulimits",
-		ulimits(p), "Runtime", p->at.spec->runtime);
+	return json_pack("{s:s,s:b,s:b,s:[s],s:s,s:s,s:{s:s},s:o,s:s*,s:[],s:[],s:{},s:b}",
+		"NetworkMode", network(p->at.spec), "AutoRemove", 1, "Privileged", 0, "CapDrop",
+		"ALL", "IpcMode", "private", "CgroupnsMode", "private", "LogConfig", "Type", "none",
+		"Ulimits", ulimits(p), "Runtime", p->at.spec->runtime, "Mounts", "GroupAdd",
+		"Tmpfs", "ReadonlyRootfs", container_is_read_only(p->at.spec));
 }
 
 int engine_container(const struct engine_plan *p, json_t **ret, struct cell_error *err)
 {
-	const struct container_guest guest = {.limits = &p->at.spec->limits,
-		.sees_cgroup = true,
-		.reach = p->at.door		      ? CONTAINER_CALLS
-			 : cell_is_ephemeral(p->at.c) ? CONTAINER_LISTENS_ONCE
-						      : CONTAINER_LISTENS};
 	const char *id = json_text_at(p->image, "Id");
-	char state[CELL_STATE_ID_SIZE];
-	int r = cell_state_id(p->at.c, state, err);
-
-	/* an engine refuses a limit that its kernel has not got, but for memory, which it leaves out */
-	if (r == 0)
-		r = container_check_memory(&p->at.spec->limits, err);
-	if (r < 0)
-		return r;
 	json_t *host = host_config(p);
 	/* by its digest: the one we looked at, whatever its name is given to meanwhile */
-	json_t *j = json_pack("{s:s,s:s,s:o,s:[],s:s,s:s,s:{s:[s]},s:{s:s,s:s,s:s},s:o}", "Image",
+	json_auto_t *j = json_pack("{s:s,s:s,s:o,s:[],s:s,s:s,s:{s:[s]},s:o,s:o}", "Image",
 		id ? id : p->at.spec->image, "User", p->at.user, "Entrypoint",
-		container_guest_args(&guest), "Cmd", "WorkingDir", "/", "Hostname", "cell",
-		"Healthcheck", "Test", "NONE", "Labels", CONTAINER_LABEL_NAME, cell_name(p->at.c),
-		CONTAINER_LABEL_DIR, cell_directory(p->at.c), CONTAINER_LABEL_STATE, state,
-		"HostConfig", host);
-	if (!j)
-		return no_memory(err);
-	r = add_limits(p->at.spec, host) ? no_memory(err) : add_filter(p, host, err);
+		container_args(&p->at), "Cmd", "WorkingDir", "/", "Hostname", "cell", "Healthcheck",
+		"Test", "NONE", "Labels", container_labels(&p->at), "HostConfig", host);
+	int r = !j || add_limits(p->at.spec, host) ? no_memory(err) : add_filter(p, host, err);
 	if (r == 0)
 		r = add_files(p, host, err);
 	if (r == 0)
-		*ret = j;
-	else
-		json_decref(j);
+		*ret = steal_ptr(j);
 	return r;
 }

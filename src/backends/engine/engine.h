@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "core/container_life.h"
 #include "core/json_at.h"
+#include "net/carry.h"
 #include "net/endpoint.h"
 #include "net/json_call.h"
 
@@ -27,6 +28,7 @@ struct engine_kind {
 	const char *name;		 /* of the back end */
 	const char *title;		 /* for people */
 	const char *fix;		 /* when nobody answers */
+	const char *denied;		 /* when its socket is not for us */
 	int (*locate)(struct net_endpoint *ret, struct cell_error *err);
 };
 
@@ -56,23 +58,16 @@ struct engine {
 
 /* Connected, version agreed: a struct engine. From the notes of c when it has them (may be NULL). */
 int engine_open(const void *kind, const struct cell *c, void **ret, struct cell_error *err);
-void engine_close(void *at);
-static inline void engine_closep(void *const *at)
-{
-	engine_close(*at);
-}
-#define auto_engine __attribute__((cleanup(engine_closep)))
+void engine_close(void **at);
+#define auto_engine __attribute__((cleanup(engine_close)))
 
 struct engine_request {
-	const char *method; /* NULL: GET */
-	const char *doing;  /* what a refusal is told with: "make the container"; NULL: the path */
-	json_t *json;	    /* the body, taken; NULL: none */
-	const struct buf *archive;			 /* or this */
-	struct http_field header;			 /* one more; NULL: none */
-	int (*sink)(void *arg, const void *p, size_t n); /* where the body goes as it comes */
-	void *arg;
-	unsigned timeout_ms; /* 0: a minute */
-	int fine;	     /* a status besides 2xx that is no refusal; ENGINE_ANY: all are */
+	struct http_call http; /* without its target; 0 ms: a minute */
+	json_t *json;	       /* the body, taken; NULL: that of http, or none */
+	const char *doing; /* what a refusal is told with: "make the container"; NULL: the path */
+	int fine;	   /* a status besides 2xx that is no refusal; ENGINE_ANY: all are */
+	const struct net_framing
+		*framing; /* it becomes a stream of such pieces: a file descriptor is returned */
 };
 #define ENGINE_ANY (-1)
 /* path: behind the version, its query encoded. *ret (may be NULL) gets the JSON that was answered. A refusal is an error,
@@ -107,7 +102,7 @@ const char *engine_image_cwd(const json_t *image);
 
 struct engine_plan {
 	struct container_plan at;
-	struct engine *e;
+	const struct engine *e;
 	const json_t *image;
 };
 /* The body of POST /containers/create. */
@@ -121,15 +116,17 @@ void engine_probe(struct cell_probe *p);
 int engine_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err);
 int engine_walls(const struct cell_backend *self, cell_wall_fn fn, void *user);
 int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err);
-/* container_engine.runs */
-bool engine_runs(void *at, const char *container);
+/* container_engine.start */
+int engine_start(void *at, const char *container, struct cell_error *err);
+/* container_engine.put */
+int engine_put(void *at, const char *container, const char *where, const struct buf *archive,
+	struct cell_error *err);
 
-#define ENGINE_CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
 /* In the table, behind what differs. caps: at best; probe narrows it. */
-#define ENGINE_TABLE                                                                              \
-	.tier = 2, .probe = engine_probe, .create = engine_create, .walls = engine_walls,         \
-	.open_guest = container_open_guest, .destroy = container_destroy,                         \
-	.is_alive = container_is_alive, .pause = container_pause, .stats = container_stats,       \
-	.snapshot = engine_snapshot, .forget = container_forget, .sweep = container_sweep,        \
-	.caps = CONTAINER_CAPS | ENGINE_CAP(PULL) | ENGINE_CAP(SNAPSHOT) | ENGINE_CAP(NET_OPEN) | \
-		ENGINE_CAP(NET_NAMED) | ENGINE_CAP(GPU)
+#define ENGINE_TABLE                                                                          \
+	.tier = 2, .probe = engine_probe, .create = engine_create, .walls = engine_walls,     \
+	.open_guest = container_open_guest, .destroy = container_destroy,                     \
+	.is_alive = container_is_alive, .pause = container_pause, .stats = container_stats,   \
+	.snapshot = engine_snapshot, .forget = container_forget, .sweep = container_sweep,    \
+	.caps = CONTAINER_CAPS | CAP(PULL) | CAP(SNAPSHOT) | CAP(NET_OPEN) | CAP(NET_NAMED) | \
+		CAP(GPU)

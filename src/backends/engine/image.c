@@ -8,7 +8,7 @@
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
-#include "base/error.h"
+#include "base/text.h"
 #include "core/container_image.h"
 #include "core/making.h"
 #include "distribution/credentials.h"
@@ -20,6 +20,11 @@
 #define PULL_TIMEOUT_MS (60u * 60 * 1000)
 #define LINE_MAX_BYTES	(64u * 1024)
 
+struct wanted {
+	struct engine *e;
+	json_t **ret;
+};
+
 /* --- pulling --- */
 
 /* A pull answers 200 at once; how it goes comes as JSON objects, one in a line. The last error counts. */
@@ -28,11 +33,6 @@ struct pull {
 	char error[1000]; /* what went wrong is at its end */
 };
 
-static bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
 /* Docker names each layer with what it does to it: downloading and then extracting, each with its own count. */
 static void take_progress(struct pull *p, const json_t *j, const char *status)
 {
@@ -40,15 +40,16 @@ static void take_progress(struct pull *p, const json_t *j, const char *status)
 	uint64_t now = json_count_at(j, "progressDetail/current"),
 		 total = json_count_at(j, "progressDetail/total");
 	struct making_layer *l =
-		id && !begins(status, "Pulling from") ? making_layer(&p->making, id) : NULL;
+		id && !text_begins(status, "Pulling from") ? making_layer(&p->making, id) : NULL;
 
 	if (l && !strcmp(status, "Downloading") && total > 0) {
 		l->bytes = now;
 		l->total = total;
-	} else if (l && (begins(status, "Download complete") || begins(status, "Pull complete") ||
-				begins(status, "Already exists"))) {
+	} else if (l && (text_begins(status, "Download complete") ||
+				text_begins(status, "Pull complete") ||
+				text_begins(status, "Already exists"))) {
 		l->bytes = l->total;
-		l->is_done = l->is_done || !begins(status, "Download");
+		l->is_done = l->is_done || !text_begins(status, "Download");
 	}
 	making_tell(&p->making, l ? id : "", status);
 }
@@ -81,34 +82,35 @@ static int fail_pull(const struct engine *e, const char *image, const char *said
 	return cell_error_known(err, r, said, engine_words);
 }
 
-static int fetch(struct engine *e, const struct cell_spec *spec, struct cell_error *err)
+/* container_images.pull */
+static int pull(void *user, const struct cell_spec *spec, struct cell_error *err)
 {
+	const struct wanted *w = user;
+	struct engine *e = w->e;
 	const char *image = spec->image;
 	struct pull p = {.making = {.spec = spec}};
-	struct json_lines lines = {.take = take, .user = &p, .line = BUF_INIT(LINE_MAX_BYTES)};
+	auto_(json_lines_done) struct json_lines lines = {
+		.take = take, .user = &p, .line = BUF_INIT(LINE_MAX_BYTES)};
 	auto_buf struct buf name = BUF_INIT(4096);
 	auto_buf struct buf auth = BUF_INIT(64u * 1024);
-	struct reference from;
-	/* one that cannot be read is the engine's to refuse */
-	int r = reference_parse(image, &from, NULL) < 0 ? 0
-							: credentials_pack(from.host, &auth, err);
+	int r = credentials_pack_image(image, &auth, err);
 
 	if (r < 0)
 		return r;
-	/* a tag must be named, or the engine fetches all there are */
-	const char *slash = strrchr(image, '/');
-	bool is_exact = strpbrk(slash ? slash : image, ":@");
 	if (net_encode(&name, image, strlen(image), false) < 0)
 		return cell_fail(err, CELL_EINVAL, ENAMETOOLONG, "the image's name is too long");
-	struct engine_request rq = {.method = "POST",
-		.header = {auth.len ? "X-Registry-Auth" : NULL, buf_str(&auth)},
-		.sink = json_lines_add,
-		.arg = &lines,
-		.timeout_ms = PULL_TIMEOUT_MS,
+	const struct http_field headers[] = {
+		{auth.len ? "X-Registry-Auth" : NULL, buf_str(&auth)}, {0}};
+	struct engine_request rq = {.http = {.method = "POST",
+					    .headers = headers,
+					    .sink = json_lines_add,
+					    .arg = &lines,
+					    .timeout_ms = PULL_TIMEOUT_MS},
 		.fine = ENGINE_ANY};
 	making_tell(&p.making, "", "Pulling");
+	/* a tag must be named, or the engine fetches all there are */
 	r = engine_call(e, &rq, NULL, err, "/images/create?fromImage=%s%s", buf_str(&name),
-		is_exact ? "" : "&tag=latest");
+		reference_is_exact(image) ? "" : "&tag=latest");
 	if (r == 0)
 		r = json_lines_end(&lines);
 	if (p.making.stopped)
@@ -117,7 +119,6 @@ static int fetch(struct engine *e, const struct cell_spec *spec, struct cell_err
 		r = fail_pull(e, image, p.error[0] ? p.error : e->said, err);
 	else if (r == 0)
 		making_tell(&p.making, "", "Pulled");
-	json_lines_done(&lines);
 	making_done(&p.making);
 	return r;
 }
@@ -132,11 +133,6 @@ const char *engine_image_cwd(const json_t *image)
 	return kept ? kept : json_text_at(image, "Config/WorkingDir");
 }
 
-struct wanted {
-	struct engine *e;
-	json_t **ret;
-};
-
 /* container_images.find */
 static int inspect(void *user, const char *image, struct cell_error *err)
 {
@@ -147,20 +143,6 @@ static int inspect(void *user, const char *image, struct cell_error *err)
 		return engine_get(w->e, w->ret, err, "/images/%s/json", image);
 	int r = cell_fail(err, CELL_EINVAL, 0, "'%.100s' is no name of an image", image);
 	return cell_error_hint(err, r, "give NAME[:TAG], NAME@sha256:... or sha256:...");
-}
-
-/* container_images.pull */
-static int pull(void *user, const struct cell_spec *spec, struct cell_error *err)
-{
-	const struct wanted *w = user;
-	int r = fetch(w->e, spec, err);
-
-	if (r < 0)
-		return r;
-	r = inspect(user, spec->image, err);
-	return r == -ENOENT ? cell_fail(err, CELL_ENOTFOUND, 0,
-				      "image '%s' was pulled and is not there", spec->image)
-			    : r;
 }
 
 int engine_image(struct engine *e, const struct cell_spec *spec, json_t **ret,

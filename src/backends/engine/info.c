@@ -62,7 +62,7 @@ static void read_info(const struct engine *e, const json_t *info, struct engine_
 int engine_look(struct engine *e, struct cell_error *err)
 {
 	const char *forced = getenv("CELL_ENGINE_REACH"); /* "far": as if it were elsewhere */
-	json_t *info = kept_load(e->address.url);
+	json_auto_t *info = kept_load(e->address.url);
 
 	if (!info) {
 		int r = engine_get(e, &info, err, "/info");
@@ -71,7 +71,6 @@ int engine_look(struct engine *e, struct cell_error *err)
 		kept_save(e->address.url, info);
 	}
 	read_info(e, info, &e->info);
-	json_decref(info);
 	if (forced && !strcmp(forced, "far"))
 		e->info.is_near = false;
 	return 0;

@@ -12,20 +12,17 @@
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
-#include "base/error.h"
 #include "net/text.h"
 
 #define SAVE_TIMEOUT_MS	  (60u * 60 * 1000)
 #define REMOVE_TIMEOUT_MS 60000
 
-bool engine_runs(void *at, const char *container)
+static bool runs(void *at, const char *container)
 {
-	json_t *j = NULL;
+	json_auto_t *j = NULL;
 	int r = engine_get(at, &j, NULL, "/containers/%s/json", container);
-	bool is = json_is_true_at(j, "State/Running");
 
-	json_decref(j);
-	return r < 0 ? r != -ENOENT : is;
+	return r < 0 ? r != -ENOENT : json_is_true_at(j, "State/Running");
 }
 
 /* One that is being removed, by us or by the engine because it has ended, is waited for. */
@@ -34,7 +31,7 @@ static int remove_container(void *at, const char *container, struct cell_error *
 	struct engine *e = at;
 	const struct timespec pause = {.tv_nsec = 20 * 1000000};
 	char doing[120];
-	struct engine_request rq = {.method = "DELETE", .doing = doing, .fine = 404};
+	struct engine_request rq = {.http.method = "DELETE", .doing = doing, .fine = 404};
 	struct cell_error why = {0};
 	int r = 0;
 
@@ -58,8 +55,8 @@ static int pause_one(void *at, const char *container, bool is_on, struct cell_er
 {
 	struct engine *e = at;
 	struct cell_error why = {0};
-	struct engine_request rq = {
-		.method = "POST", .doing = is_on ? "pause the container" : "unpause the container"};
+	struct engine_request rq = {.http.method = "POST",
+		.doing = is_on ? "pause the container" : "unpause the container"};
 	int r = engine_call(e, &rq, NULL, &why, "/containers/%s/%s", container,
 		is_on ? "pause" : "unpause");
 
@@ -103,14 +100,13 @@ static void read_stats(const json_t *j, struct cell_stats *ret)
 
 static int count(void *at, const char *container, struct cell_stats *ret, struct cell_error *err)
 {
-	json_t *j = NULL;
+	json_auto_t *j = NULL;
 	/* one-shot: or it looks twice, a second apart */
 	int r = engine_get(at, &j, err, "/containers/%s/stats?stream=false&one-shot=true",
 		container);
 
 	if (r == 0)
 		read_stats(j, ret);
-	json_decref(j);
 	return r;
 }
 
@@ -119,38 +115,34 @@ static int count(void *at, const char *container, struct cell_stats *ret, struct
 /* Our own entry point is not the image's, and neither is where it runs: what that was goes into a label. */
 static int changes(struct engine *e, const struct cell *c, struct buf *ret, struct cell_error *err)
 {
-	json_t *image = NULL, *quoted = NULL;
+	json_auto_t *image = NULL;
 	int r = engine_get(e, &image, err, "/images/%s/json", cell_note(c, "image"));
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	const char *cwd = image ? engine_image_cwd(image) : NULL;
-	quoted = json_string(cwd ? cwd : "");
-	auto_free char *text = json_dumps(quoted, JSON_ENCODE_ANY);
-	auto_free char *label = NULL;
-	if (!text || asprintf(&label, "LABEL " ENGINE_CWD_LABEL "=%s", text) < 0)
-		label = NULL;
-	r = label ? buf_addz(ret, "&changes=ENTRYPOINT%20%5B%5D&changes=") : -ENOMEM;
+	const char *cwd = engine_image_cwd(image);
+	json_auto_t *value = json_string(cwd ? cwd : "");
+	auto_free char *quoted = json_dumps(value, JSON_ENCODE_ANY);
+	r = quoted ? buf_addz(ret,
+			     "&changes=ENTRYPOINT%20%5B%5D&changes=LABEL%20" ENGINE_CWD_LABEL "%3D")
+		   : -ENOMEM;
 	if (r == 0)
-		r = net_encode(ret, label, strlen(label), false);
-	json_decref(quoted);
-	json_decref(image);
+		r = net_encode(ret, quoted, strlen(quoted), false);
 	return r < 0 ? cell_fail_errno(err, ENOMEM, "save the container") : 0;
 }
 
 /* Asked before it is asked to save them: all files of the container together, holes counted. */
 static int check_size(struct engine *e, const char *container, struct cell_error *err)
 {
-	json_t *j = NULL;
+	json_auto_t *j = NULL;
 	int r = engine_look(e, err);
 
 	if (r == 0)
 		r = engine_get(e, &j, err, "/containers/%s/json?size=true", container);
 	if (r < 0)
 		return r == -ENOENT ? container_gone(container, err) : r;
-	uint64_t bytes = json_count_at(j, "SizeRw");
-	json_decref(j);
-	return container_check_saved(bytes, e->info.is_near ? e->info.root : NULL, err);
+	return container_check_saved(json_count_at(j, "SizeRw"),
+		e->info.is_near ? e->info.root : NULL, err);
 }
 
 int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct cell_error *err)
@@ -167,10 +159,9 @@ int engine_snapshot(struct cell *c, const char *id, unsigned *ret_apart, struct 
 	if (r < 0)
 		return r;
 	*ret_apart = CELL_APART_WORKSPACE | CELL_APART_HOME; /* in memory: no image has them */
-	struct engine_request rq = {.method = "POST",
+	struct engine_request rq = {.http = {.method = "POST", .timeout_ms = SAVE_TIMEOUT_MS},
 		.doing = "save the container",
-		.json = json_object(),
-		.timeout_ms = SAVE_TIMEOUT_MS};
+		.json = json_object()};
 	/* standing still meanwhile, where it can */
 	return engine_call(e, &rq, NULL, err,
 		"/commit?container=%s&repo=" CONTAINER_SNAPSHOTS "&tag=%s&pause=%s%s", container,
@@ -181,7 +172,7 @@ static int remove_image(void *at, const char *name, struct cell_error *err)
 {
 	const struct engine *e = at;
 	struct engine_request rq = {
-		.method = "DELETE", .doing = "remove the snapshot's image", .fine = 404};
+		.http.method = "DELETE", .doing = "remove the snapshot's image", .fine = 404};
 	int r = engine_call(at, &rq, NULL, err, "/images/%s", name);
 
 	return r < 0 && e->status == 409
@@ -195,7 +186,7 @@ static void list(void *at, enum container_marked what, const char *state_id, con
 	void *user)
 {
 	bool is_image = what == CONTAINER_IMAGES;
-	json_t *all = NULL;
+	json_auto_t *all = NULL;
 	const json_t *one, *name;
 	size_t i, k;
 
@@ -213,14 +204,15 @@ static void list(void *at, enum container_marked what, const char *state_id, con
 				break;
 		}
 	}
-	json_decref(all);
 }
 
 const struct container_engine engine_calls = {
 	.open = engine_open,
 	.close = engine_close,
-	.runs = engine_runs,
+	.start = engine_start,
+	.runs = runs,
 	.remove = remove_container,
+	.put = engine_put,
 	.exec = engine_exec,
 	.pause = pause_one,
 	.stats = count,

@@ -10,18 +10,10 @@
 
 #include "backends/engine/engine.h"
 #include "base/cleanup.h"
-#include "base/error.h"
 #include "core/guest_pack.h"
 #include "launcher/seccomp_profiles.h"
 
 /* --- probe --- */
-
-static void lack(struct cell_probe *p, bool is_there, enum cell_cap cap, const char *reason,
-	const char *fix)
-{
-	if (!is_there)
-		cell_probe_lack(p, cap, reason, fix);
-}
 
 void engine_probe(struct cell_probe *p)
 {
@@ -37,18 +29,19 @@ void engine_probe(struct cell_probe *p)
 		return;
 	}
 	const struct engine *e = at;
-	lack(p, e->info.has_memory, CELL_CAP_LIMIT_MEMORY, cgroups, cgroups_fix);
-	lack(p, e->info.has_cpus, CELL_CAP_LIMIT_CPUS, cgroups, cgroups_fix);
-	lack(p, e->info.has_pids, CELL_CAP_LIMIT_PIDS, cgroups, cgroups_fix);
-	lack(p, e->info.has_cgroups, CELL_CAP_PAUSE, "its containers have no cgroup to freeze",
-		cgroups_fix);
+	cell_probe_need(p, e->info.has_memory, CELL_CAP_LIMIT_MEMORY, cgroups, cgroups_fix);
+	cell_probe_need(p, e->info.has_cpus, CELL_CAP_LIMIT_CPUS, cgroups, cgroups_fix);
+	cell_probe_need(p, e->info.has_pids, CELL_CAP_LIMIT_PIDS, cgroups, cgroups_fix);
+	cell_probe_need(p, e->info.has_cgroups, CELL_CAP_PAUSE,
+		"its containers have no cgroup to freeze", cgroups_fix);
 	/* asked for over this API, Podman leaves both out and says nothing */
-	lack(p, !e->is_libpod, CELL_CAP_RUNTIME, "Podman's service takes no runtime by request",
+	cell_probe_need(p, !e->is_libpod, CELL_CAP_RUNTIME,
+		"Podman's service takes no runtime by request",
 		"set runtime in containers.conf for all of its containers");
-	lack(p, !e->is_libpod, CELL_CAP_GPU, "Podman's service takes no GPUs by this request",
-		"use back end docker");
-	lack(p, e->info.is_near, CELL_CAP_WORKSPACE, far, "copy files: cell cp");
-	lack(p, e->info.is_near, CELL_CAP_MOUNTS, far, "copy files: cell cp");
+	cell_probe_need(p, !e->is_libpod, CELL_CAP_GPU,
+		"Podman's service takes no GPUs by this request", "use back end docker");
+	cell_probe_need(p, e->info.is_near, CELL_CAP_WORKSPACE, far, "copy files: cell cp");
+	cell_probe_need(p, e->info.is_near, CELL_CAP_MOUNTS, far, "copy files: cell cp");
 }
 
 /* --- create --- */
@@ -64,25 +57,21 @@ static int take_image(const struct engine_plan *p, struct cell_error *err)
 {
 	auto_(oci_config_done) struct oci_config config = {0};
 	int r = oci_settings_read(json_object_get(p->image, "Config"), &config, err);
-	const char *cwd = engine_image_cwd(p->image);
 
-	if (r < 0)
-		return r;
-	free(config.cwd);
-	config.cwd = cwd ? strdup(cwd) : NULL;
-	return container_take_image(&p->at, json_text_at(p->image, "Id"),
-		json_text_at(p->image, "RepoDigests/0"), &config, err);
+	return r < 0 ? r
+		     : container_take_image(&p->at, json_text_at(p->image, "Id"),
+			       json_text_at(p->image, "RepoDigests/0"), engine_image_cwd(p->image),
+			       &config, err);
 }
 
 /* An open network is the engine's default one, which Docker may be told to do without. */
 static int check_network(struct engine *e, const struct cell_spec *spec, struct cell_error *err)
 {
-	json_t *network = NULL;
+	json_auto_t *network = NULL;
 
 	if (spec->network != CELL_NETWORK_OPEN || spec->network_name || e->is_libpod)
 		return 0;
 	int r = engine_get(e, &network, err, "/networks/bridge");
-	json_decref(network);
 	if (r != -ENOENT)
 		return r;
 	r = cell_fail(err, CELL_ENOTSUP, 0, "network: open: this engine has no default network");
@@ -105,74 +94,88 @@ static int explain(const struct engine *e, int r, struct cell_error *err)
 	return r == 0 || e->status < 400 ? r : cell_error_known(err, r, e->said, known);
 }
 
-/* container_maker.put */
-static int put(void *plan, const char *where, const struct buf *archive, struct cell_error *err)
+int engine_put(void *at, const char *container, const char *where, const struct buf *archive,
+	struct cell_error *err)
 {
-	const struct engine_plan *p = plan;
-	struct engine_request rq = {.method = "PUT",
-		.doing = "put files into the container",
-		.header = {"Content-Type", "application/x-tar"},
-		.archive = archive};
+	static const struct http_field headers[] = {{"Content-Type", "application/x-tar"}, {0}};
+	const struct engine_request rq = {.http = {.method = "PUT",
+						  .headers = headers,
+						  .body = archive->data,
+						  .body_len = archive->len},
+		.doing = "put files into the container"};
 
-	return engine_call(p->e, &rq, NULL, err, "/containers/%s/archive?path=%s", p->at.name,
-		where);
+	return engine_call(at, &rq, NULL, err, "/containers/%s/archive?path=%s", container, where);
 }
 
 /* A file system in memory takes the mode of the directory below it, which a snapshot has from when it was mounted there first. */
-static int open_scratch(struct engine_plan *p, struct cell_error *err)
+static int open_scratch(const struct container_plan *p, struct cell_error *err)
 {
 	static const char *const names[] = {&CONTAINER_WORKSPACE[1], &CONTAINER_HOME[1], NULL};
 	auto_buf struct buf archive = BUF_INIT(65536);
 
 	return guest_pack_directories(names, &archive) < 0
 		       ? cell_fail_errno(err, ENOMEM, "open the container's directories")
-		       : put(p, "/", &archive, err);
+		       : engine_put(p->engine, p->name, "/", &archive, err);
 }
 
-/* container_maker.make */
-static int make(void *plan, struct cell_error *err)
+/* container_plan.make */
+static int make(struct container_plan *p, struct cell_error *err)
 {
-	struct engine_plan *p = plan;
-	struct engine_request rq = {.method = "POST", .doing = "make the container"};
+	struct engine *e = p->engine;
+	struct engine_request rq = {.http.method = "POST", .doing = "make the container"};
 	unsigned uid, gid;
-	int r = engine_container(p, &rq.json, err);
+	int r = engine_container((struct engine_plan *)p, &rq.json, err);
 
 	if (r == 0)
-		r = explain(p->e,
-			engine_call(p->e, &rq, NULL, err, "/containers/create?name=%s", p->at.name),
-			err);
+		r = explain(e,
+			engine_call(e, &rq, NULL, err, "/containers/create?name=%s", p->name), err);
 	/* whose they are was said to Docker, where that is known */
-	bool is_said = !p->e->is_libpod && sscanf(p->at.user, "%u:%u", &uid, &gid) == 2;
-	return r < 0 || !p->at.spec->from || is_said ? r : open_scratch(p, err);
+	bool is_said = !e->is_libpod && sscanf(p->user, "%u:%u", &uid, &gid) == 2;
+	return r < 0 || !p->spec->from || is_said ? r : open_scratch(p, err);
 }
 
-/* container_maker.start */
-static int start(void *plan, struct cell_error *err)
+int engine_start(void *at, const char *container, struct cell_error *err)
 {
-	const struct engine_plan *p = plan;
-	struct engine_request rq = {.method = "POST", .doing = "start the container"};
+	const struct engine_request rq = {.http.method = "POST", .doing = "start the container"};
 
-	return explain(p->e, engine_call(p->e, &rq, NULL, err, "/containers/%s/start", p->at.name),
-		err);
+	return explain(at, engine_call(at, &rq, NULL, err, "/containers/%s/start", container), err);
 }
 
-/* container_maker.runs */
-static bool runs(void *plan)
-{
-	const struct engine_plan *p = plan;
-
-	return engine_runs(p->e, p->at.name);
-}
-
-int engine_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+static int create(struct engine *e, const json_t *image, struct cell *c,
+	const struct cell_spec *spec, struct cell_error *err)
 {
 	/* with a filter of the user's own, which the engine loads, what holds in any case */
 	const struct sock_fprog *filter =
 		seccomp_profile(spec->seccomp ? spec->seccomp : "default");
-	auto_engine void *at = NULL;
-	json_t *image = NULL;
-	int r = engine_open(cell_kind(c), NULL, &at, err);
-	struct engine *e = at;
+	const char *const notes[][2] = {
+		{"engine", e->address.url}, {"engine_certs", e->address.cert_dir}, {0}};
+	struct engine_plan p = {.e = e,
+		.image = image,
+		.at = {.c = c,
+			.spec = spec,
+			.engine = e,
+			.make = make,
+			.destroy = container_destroy,
+			.fix = "a security module (SELinux) may keep containers from sockets: set "
+			       "CELL_ENGINE_REACH=far to go through the engine",
+			.no_disk = e->is_libpod ? "Podman cannot limit what is on disk" : NULL,
+			.filter = filter ? filter : seccomp_profile("floor"),
+			.is_far = is_far(e, spec),
+			.notes = notes}};
+	int r = cell_note_set_int(c, "engine_insecure", e->address.is_insecure, err);
+
+	if (r == 0)
+		r = take_image(&p, err);
+	if (r == 0)
+		r = container_choose_user(&p.at, e->info.is_rootless, err);
+	return r < 0 ? r : container_create(&p.at, err);
+}
+
+int engine_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
+{
+	auto_engine void *e = NULL;
+	json_auto_t *image = NULL;
+	int r = engine_open(cell_kind(c), NULL, &e, err);
 
 	if (r == 0)
 		r = engine_look(e, err);
@@ -180,34 +183,7 @@ int engine_create(struct cell *c, const struct cell_spec *spec, struct cell_erro
 		r = check_network(e, spec, err);
 	if (r == 0)
 		r = engine_image(e, spec, &image, err);
-	if (r == 0)
-		r = cell_note_set_int(c, "engine_insecure", e->address.is_insecure, err);
-	if (r < 0)
-		return r;
-	const char *const notes[][2] = {
-		{"engine", e->address.url}, {"engine_certs", e->address.cert_dir}, {0}};
-	struct engine_plan p = {.at = {.c = c,
-					.spec = spec,
-					.filter = filter ? filter : seccomp_profile("floor"),
-					.is_far = is_far(e, spec),
-					.notes = notes},
-		.e = e,
-		.image = image};
-	const struct container_maker maker = {.make = make,
-		.start = start,
-		.runs = runs,
-		.put = put,
-		.destroy = container_destroy,
-		.fix = "a security module (SELinux) may keep containers from sockets: set "
-		       "CELL_ENGINE_REACH=far to go through the engine",
-		.user = &p};
-	r = take_image(&p, err);
-	if (r == 0)
-		r = container_choose_user(&p.at, e->info.is_rootless, err);
-	if (r == 0)
-		r = container_create(&p.at, &maker, err);
-	json_decref(image);
-	return r;
+	return r < 0 ? r : create(e, image, c, spec, err);
 }
 
 /* --- walls --- */

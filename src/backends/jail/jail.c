@@ -483,8 +483,6 @@ static int jail_destroy(struct cell *c, struct cell_error *err)
 	return remove_slot(c, err);
 }
 
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
-
 const struct cell_backend cell_backend_jail = {
 	.name = "jail",
 	.summary = "own namespaces, syscall filter, cgroups; no daemon, root or not",

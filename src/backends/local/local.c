@@ -32,8 +32,6 @@ static int local_create(struct cell *c, const struct cell_spec *spec, struct cel
 	return r < 0 ? r : cell_guest_start(c, &o, err);
 }
 
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
-
 const struct cell_backend cell_backend_local = {
 	.name = "local",
 	.summary = "processes of your own beside you, in the workspace; no wall",

@@ -55,15 +55,11 @@ static void lack_rootless(struct cell_probe *p, enum oci_kind kind)
 	oci_groups_find(&g);
 	if (kind == OCI_RUNSC) /* which uses none without root */
 		g = (struct oci_groups){0};
-	if (!g.has_memory)
-		cell_probe_lack(p, CELL_CAP_LIMIT_MEMORY, reason, fix);
-	if (!g.has_cpu)
-		cell_probe_lack(p, CELL_CAP_LIMIT_CPUS, reason, fix);
-	if (!g.is_there)
-		cell_probe_lack(p, CELL_CAP_PAUSE, reason, fix);
-	if (!g.has_pids && !has_own_nproc())
-		cell_probe_lack(p, CELL_CAP_LIMIT_PIDS,
-			"before Linux 5.14 RLIMIT_NPROC would count your other processes too", fix);
+	cell_probe_need(p, g.has_memory, CELL_CAP_LIMIT_MEMORY, reason, fix);
+	cell_probe_need(p, g.has_cpu, CELL_CAP_LIMIT_CPUS, reason, fix);
+	cell_probe_need(p, g.is_there, CELL_CAP_PAUSE, reason, fix);
+	cell_probe_need(p, g.has_pids || has_own_nproc(), CELL_CAP_LIMIT_PIDS,
+		"before Linux 5.14 RLIMIT_NPROC would count your other processes too", fix);
 }
 
 /* What is so with gVisor of 2022, which Debian has, and depends on no setting. */
@@ -330,8 +326,6 @@ static int oci_destroy(struct cell *c, struct cell_error *err)
 	oci_remains_sweep();
 	return r < 0 ? cell_fail_errno(err, -r, "remove the runtime's state") : 0;
 }
-
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
 
 const struct cell_backend cell_backend_oci = {
 	.name = "oci",

@@ -45,6 +45,9 @@ static const struct engine_kind podman = {
 	.title = "Podman",
 	.fix = "start its service: systemctl --user start podman.socket (without --user as root), "
 	       "or say where it is: CONTAINER_HOST",
+	.denied = "be root, or a member of the group that owns the socket (usually 'podman'): that "
+		  "is "
+		  "as good as root",
 	.locate = podman_locate,
 };
 

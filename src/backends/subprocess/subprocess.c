@@ -82,8 +82,6 @@ static int subprocess_create(struct cell *c, const struct cell_spec *spec, struc
 	return r < 0 ? r : cell_guest_start(c, &o, err);
 }
 
-#define CAP(name) CELL_CAP_BIT(CELL_CAP_##name)
-
 const struct cell_backend cell_backend_subprocess = {
 	.name = "subprocess",
 	.summary = "own session, limits per process, private HOME and TMPDIR; no wall",

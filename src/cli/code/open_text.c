@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct look {
 	const char *language;
 	int depth;	       /* of brackets */
@@ -20,17 +22,12 @@ static bool is_language(const struct look *l, const char *name)
 	return !strcmp(l->language, name);
 }
 
-static bool starts(const char *p, const char *with)
-{
-	return !strncmp(p, with, strlen(with));
-}
-
 static size_t skip_comment(const struct look *l, const char *p, bool is_word_begin)
 {
 	bool is_hash = is_language(l, "python") || (is_language(l, "shell") && is_word_begin);
 
-	if ((is_hash && *p == '#') || (is_language(l, "javascript") && starts(p, "//")) ||
-		(is_language(l, "sql") && starts(p, "--")))
+	if ((is_hash && *p == '#') || (is_language(l, "javascript") && text_begins(p, "//")) ||
+		(is_language(l, "sql") && text_begins(p, "--")))
 		return strcspn(p, "\n");
 	return 0;
 }
@@ -39,11 +36,11 @@ static size_t skip_comment(const struct look *l, const char *p, bool is_word_beg
 static const char *quote_at(const struct look *l, const char *p, size_t *ret_len)
 {
 	*ret_len = 1;
-	if (is_language(l, "python") && (starts(p, "'''") || starts(p, "\"\"\""))) {
+	if (is_language(l, "python") && (text_begins(p, "'''") || text_begins(p, "\"\"\""))) {
 		*ret_len = 3;
 		return *p == '\'' ? "'''" : "\"\"\"";
 	}
-	if (is_language(l, "javascript") && starts(p, "/*")) {
+	if (is_language(l, "javascript") && text_begins(p, "/*")) {
 		*ret_len = 2;
 		return "*/";
 	}
@@ -68,7 +65,7 @@ static const char *in_quote(struct look *l, const char *p)
 
 	if (*p == '\\' && !is_raw && p[1])
 		return p + 2;
-	if (starts(p, l->quote)) {
+	if (text_begins(p, l->quote)) {
 		p += strlen(l->quote);
 		l->quote = NULL;
 		l->last = '"';
