@@ -3,6 +3,7 @@
 
 #include "distribution/challenge.h"
 #include "distribution/reference.h"
+#include "distribution/refusal.h"
 #include "test.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -109,4 +110,31 @@ TEST(what_is_no_challenge_is_none)
 	memcpy(text + 2014, "\"", 2);
 	struct challenge c;
 	ASSERT(!challenge_parse(text, &c));
+}
+
+TEST(a_name_says_which_image_it_is_or_not)
+{
+	ASSERT(reference_is_exact("a:1") && reference_is_exact("h:5/a:1"));
+	ASSERT(reference_is_exact("a@sha256:" HEX) && reference_is_exact("h:5/a@sha256:" HEX));
+	ASSERT(!reference_is_exact("a") && !reference_is_exact("h:5/a"));
+}
+
+TEST(the_words_of_registries_are_known)
+{
+	static const struct {
+		const char *said;
+		enum cell_code code;
+	} all[] = {{"manifest for x not found: manifest unknown", CELL_ENOTFOUND},
+		{"pull access denied, repository does not exist: not found", CELL_EDENIED},
+		{"unauthorized: authentication required", CELL_EDENIED},
+		{"toomanyrequests: You have reached your pull rate limit", CELL_ELIMIT},
+		{"connection refused", CELL_EBACKEND}};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct cell_error err = {0};
+		int r = cell_fail(&err, CELL_EBACKEND, 0, "pull");
+
+		(void)cell_error_known(&err, r, all[i].said, refusal_words);
+		CHECK_(err.code == all[i].code, "%s: %d", all[i].said, err.code);
+	}
 }

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/syscalls.h"
+#include "core/seccomp_file.h"
 #include "core/seccomp_json.h"
 #include "test.h"
 
@@ -234,4 +235,58 @@ TEST(a_profile_too_large_for_the_kernel_is_refused)
 	ASSERT(seccomp_from_json(buf_str(&b), b.len, &p, &err) < 0);
 	ASSERT(err.code == CELL_ELIMIT && !p.filter);
 	ASSERT(seccomp_from_json(buf_str(&b), SECCOMP_JSON_MAX_BYTES + 1, &p, &err) < 0);
+}
+
+/* ---- files ---- */
+
+static const char *write_profile(const char *text)
+{
+	static char path[] = "/tmp/cell-test-profile-XXXXXX";
+	int fd = mkstemp(path);
+
+	ASSERT(fd >= 0);
+	ASSERT_EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	return path;
+}
+
+TEST(a_profile_of_a_file_is_compiled_or_handed_on)
+{
+	const char *path = write_profile("{ \"defaultAction\": \"SCMP_ACT_ALLOW\" }\n");
+	struct sock_fprog program = {0};
+	auto_free char *text = NULL;
+
+	ASSERT_OK(seccomp_file_compile(path, &program, NULL));
+	ASSERT_EQ(ASK(&program, "read"), ALLOW);
+	ASSERT_OK(seccomp_file_text(path, &text, NULL));
+	ASSERT_STR(text, "{\"defaultAction\":\"SCMP_ACT_ALLOW\"}");
+	free(program.filter);
+	ASSERT_OK(unlink(path));
+}
+
+TEST(a_profile_that_no_guest_can_live_under_is_refused)
+{
+	const char *path = write_profile("{\"defaultAction\": \"SCMP_ACT_ERRNO\"}");
+	struct sock_fprog program = {0};
+	struct cell_error err = {0};
+
+	ASSERT(seccomp_file_compile(path, &program, &err) < 0);
+	ASSERT(strstr(err.msg, "'read'") && strstr(err.msg, path) && !program.filter);
+	ASSERT_OK(unlink(path));
+}
+
+TEST(what_is_no_file_or_no_profile_is_told_by_its_name)
+{
+	const char *path = write_profile("{\n\"a\": 1, \"a\": 2}");
+	struct sock_fprog program = {0};
+	struct cell_error err = {0};
+	char *text = NULL;
+
+	ASSERT_EQ(seccomp_file_text(path, &text, &err), -EINVAL);
+	ASSERT(strstr(err.msg, path) && strstr(err.msg, "line 2") && *err.hint && !text);
+	ASSERT_EQ(seccomp_file_compile("/dev/zero", &program, &err), -EINVAL);
+	ASSERT(strstr(err.msg, "no file"));
+	ASSERT_EQ(seccomp_file_text("/not/there", &text, &err), -ENOENT);
+	ASSERT(strstr(err.msg, "seccomp profile '/not/there'") && *err.hint);
+	ASSERT_OK(unlink(path));
 }
