@@ -54,10 +54,44 @@ TEST(a_status_has_a_meaning)
 	ASSERT_EQ(json_reply_code(&r), CELL_EBACKEND);
 }
 
-/* Answers one request with what it was sent, as a text in JSON. */
-static void serve_once(int fd)
+/* A server for one request, in a process of its own. */
+struct server {
+	char dir[40];
+	struct sockaddr_un a;
+	struct http_client *client;
+	pid_t pid;
+};
+
+static void begin(struct server *s, void (*serve)(int fd))
 {
-	int c = accept(fd, NULL, NULL);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char url[150];
+
+	*s = (struct server){.dir = "/tmp/cell-test-XXXXXX", .a = {.sun_family = AF_UNIX}};
+	ASSERT(mkdtemp(s->dir));
+	(void)snprintf(s->a.sun_path, sizeof s->a.sun_path, "%s/sock", s->dir);
+	(void)snprintf(url, sizeof url, "unix:%s", s->a.sun_path);
+	ASSERT(fd >= 0 && bind(fd, (struct sockaddr *)&s->a, sizeof s->a) == 0 &&
+		listen(fd, 1) == 0);
+	s->pid = fork();
+	if (s->pid == 0) {
+		serve(accept(fd, NULL, NULL));
+		_exit(0);
+	}
+	close(fd);
+	ASSERT_OK(http_client_new(url, NULL, &s->client, NULL));
+}
+
+static void end(struct server *s)
+{
+	http_client_free(s->client);
+	ASSERT_EQ(waitpid(s->pid, NULL, 0), s->pid);
+	ASSERT_OK(unlink(s->a.sun_path) | rmdir(s->dir));
+}
+
+/* Answers with what it was sent, as JSON. */
+static void echo(int c)
+{
 	char text[2000] = "", answer[2400];
 	ssize_t n = read(c, text, sizeof text - 1);
 	char *body = strstr(text, "\r\n\r\n");
@@ -68,37 +102,64 @@ static void serve_once(int fd)
 	int len = snprintf(answer, sizeof answer, "{\"got\":%s,\"typed\":%s}", body + 4,
 		has_type ? "true" : "false");
 	ASSERT(dprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len, answer) > 0);
-	close(c);
-	_exit(0);
 }
 
 TEST(json_goes_out_and_comes_back)
 {
 	static const struct http_field headers[] = {{"X-More", "yes"}, {0}};
 	const struct http_call call = {.method = "POST", .target = "/x", .headers = headers};
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char dir[] = "/tmp/cell-test-XXXXXX", url[150];
-	struct http_client *client = NULL;
 	struct cell_error err = {0};
 	struct json_reply reply;
+	struct server s;
 
-	ASSERT(mkdtemp(dir));
-	(void)snprintf(a.sun_path, sizeof a.sun_path, "%s/sock", dir);
-	(void)snprintf(url, sizeof url, "unix:%s", a.sun_path);
-	ASSERT(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 1) == 0);
-	pid_t pid = fork();
-	if (pid == 0)
-		serve_once(fd);
+	begin(&s, echo);
 	json_t *body = json_pack("{s:i}", "n", 7);
-	ASSERT_OK(http_client_new(url, NULL, &client, &err));
-	CHECK_(json_call(client, &call, body, &reply, &err) == 0, "%s", err.msg);
+	CHECK_(json_call(s.client, &call, body, &reply, &err) == 0, "%s", err.msg);
 	ASSERT_EQ(reply.http.status, 200);
 	ASSERT(json_equal(json_object_get(reply.json, "got"), body));
 	ASSERT(json_is_true(json_object_get(reply.json, "typed")));
 	json_reply_done(&reply);
 	json_decref(body);
-	http_client_free(client);
-	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
-	ASSERT_OK(unlink(a.sun_path) | rmdir(dir));
+	end(&s);
+}
+
+/* Two requests on one connection: one is refused. */
+static void refuse_and_give(int c)
+{
+	static const char *const answers[] = {
+		"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n{\"message\":\"none\"}",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbytes"};
+	char text[2000];
+
+	for (size_t i = 0; i < 2; i++) {
+		ASSERT(read(c, text, sizeof text) > 0);
+		ASSERT_EQ(write(c, answers[i], strlen(answers[i])), (ssize_t)strlen(answers[i]));
+	}
+}
+
+static int collect(void *arg, const void *p, size_t n)
+{
+	return buf_add(arg, p, n);
+}
+
+TEST(a_sink_gets_what_was_asked_for_and_no_refusal)
+{
+	struct buf taken = BUF_INIT(100);
+	const struct http_call call = {.target = "/x", .sink = collect, .arg = &taken};
+	struct json_reply reply;
+	struct server s;
+
+	begin(&s, refuse_and_give);
+	ASSERT_OK(json_call(s.client, &call, NULL, &reply, NULL));
+	ASSERT_EQ(reply.http.status, 404);
+	ASSERT_STR(reply.said, "none");
+	ASSERT_EQ(taken.len, 0);
+	json_reply_done(&reply);
+	ASSERT_OK(json_call(s.client, &call, NULL, &reply, NULL));
+	ASSERT_EQ(reply.http.status, 200);
+	ASSERT_STR(buf_str(&taken), "bytes");
+	ASSERT(!reply.json && !*reply.said);
+	json_reply_done(&reply);
+	buf_done(&taken);
+	end(&s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keep.c: what is done to a container besides making and removing it: let it stand still, count what it uses, save it as
- * an image, and find those of ours whose cell is gone.
+ * keep.c: how an engine is asked about one container: does it run, remove it, let it stand still, count what it uses, save it as an
+ * image; and which are ours. When that is done is in core/container_life.h.
  */
 #include <errno.h>
 #include <stdio.h>
