@@ -15,8 +15,7 @@
 #include "core/guest_pack.h"
 #include "core/guest_process.h"
 #include "core/room.h"
-
-#define SAVED_MAX (UINT64_C(64) << 30) /* beyond that it is holes */
+#include "core/snapshot_part.h"
 
 /* ---- its beginning ---- */
 
@@ -228,11 +227,12 @@ int container_gone(const char *name, struct cell_error *err)
 
 int container_check_saved(uint64_t bytes, const char *where, struct cell_error *err)
 {
-	if (bytes > SAVED_MAX) {
+	if (bytes > SNAPSHOT_PART_MAX) {
 		int r = cell_fail(err, CELL_ELIMIT, 0,
 			"what the cell changed of its image has %llu GiB, holes counted; %llu can "
 			"be saved",
-			(unsigned long long)(bytes >> 30), (unsigned long long)(SAVED_MAX >> 30));
+			(unsigned long long)(bytes >> 30),
+			(unsigned long long)(SNAPSHOT_PART_MAX >> 30));
 		return cell_error_hint(err, r,
 			"remove large files, or keep them in a workspace or mount of the host");
 	}
