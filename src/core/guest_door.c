@@ -115,17 +115,21 @@ int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct gues
 static int wait_for_guest(struct guest_door *d, const struct guest_maker *maker,
 	struct cell_error *err)
 {
-	struct pollfd p = {.fd = d->listen_fd, .events = POLLIN};
+	struct pollfd p[2] = {{.fd = d->listen_fd, .events = POLLIN}, {.events = POLLIN}};
 
 	for (int waited_ms = 0; waited_ms < ANSWER_MS; waited_ms += ASK_MS) {
-		int n = poll(&p, 1, ASK_MS);
-		if (n > 0)
+		p[1].fd = maker->news_fd ? *maker->news_fd : -1;
+		p[0].revents = p[1].revents = 0;
+		int n = poll(p, 2, ASK_MS);
+		if (p[0].revents)
 			break;
 		if (n < 0 && errno != EINTR)
 			return cell_fail_errno(err, errno, "wait for the guest");
 		/* once more after bad news: it may have come and gone meanwhile */
-		if (!maker->is_there(maker->user, err) && poll(&p, 1, 0) <= 0)
+		if (!maker->is_there(maker->user, err) && poll(p, 1, 0) <= 0)
 			return -ECHILD;
+		if (n > 0)
+			waited_ms -= ASK_MS; /* which told us at once */
 	}
 	int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)

@@ -39,6 +39,7 @@ struct guest_maker {
 	int (*start)(void *user, struct cell_error *err);
 	/* Is it still there? Asked now and then while the guest is waited for; false ends the wait, with *err as it left it. */
 	bool (*is_there)(void *user, struct cell_error *err);
+	const int *news_fd; /* readable when it is to be asked at once; NULL, or of -1: none */
 	void *user;
 };
 /* cell_guest_start() with a guest that comes to the door: it is given its end of the stream, and the limits of each process. */

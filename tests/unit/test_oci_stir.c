@@ -19,7 +19,7 @@ static void read_groups(char *ret, size_t size)
 
 TEST(we_stay_in_our_groups)
 {
-	struct oci_stir s = {0};
+	struct oci_aside s = {0};
 	char before[8192], after[8192];
 	sigset_t mask;
 
@@ -28,11 +28,11 @@ TEST(we_stay_in_our_groups)
 	if (!s.runs && (geteuid() != 0 || access("/sys/fs/cgroup", W_OK) < 0))
 		SKIP("we may not write to the group we are in");
 	ASSERT(s.runs);
-	oci_stir_done(&s);
+	oci_aside_done(&s);
 	read_groups(after, sizeof after);
 	ASSERT_STR(after, before);
 	ASSERT_EQ(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
 	ASSERT_EQ(sigismember(&mask, SIGINT), 0);
 	ASSERT_EQ(sigismember(&mask, SIGTERM), 0);
-	oci_stir_done(&s); /* once more does nothing */
+	oci_aside_done(&s); /* once more does nothing */
 }

@@ -9,11 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cell/cell.h"
@@ -94,8 +97,17 @@ static void oci_probe(struct cell_probe *p)
 
 /* ---- create ---- */
 
+/* Of a handle. */
+struct oci_state {
+	struct oci_aside reaper; /* of a runtime that had nothing more to do when the guest came */
+};
+
 struct launch {
 	struct oci_plan *plan;
+	char pid_file[4200];
+	const char *args[10];
+	struct oci_call call;
+	struct oci_running running;
 	pid_t pid;     /* of the container's first process */
 	int errors_fd; /* what the guest says when it cannot begin */
 };
@@ -109,37 +121,46 @@ static pid_t read_pid(const char *path)
 }
 
 /* `run --detach`: one start of the program makes the container and starts it. */
-static int run(struct launch *l, int stdin_fd, struct cell_error *err)
+static int begin(struct launch *l, int stdin_fd, struct cell_error *err)
 {
 	const struct oci_plan *p = l->plan;
 	bool has_fds = p->runtime->kind != OCI_RUNSC; /* which passes on three, and no others */
-	char pid_file[4200], said[200];
-	const char *args[] = {"run", "--detach", "--bundle", p->bundle, "--pid-file", pid_file,
-		has_fds ? "--preserve-fds" : p->id,
+	const char *const args[] = {"run", "--detach", "--bundle", p->bundle, "--pid-file",
+		l->pid_file, has_fds ? "--preserve-fds" : p->id,
 		!has_fds		? NULL
 		: p->image.hold_fd >= 0 ? "1"
 					: "0",
 		p->id, NULL};
-	struct oci_call call = {.program = p->runtime->program,
+	int errors[2];
+
+	_Static_assert(sizeof args == sizeof l->args, "all of them");
+	memcpy(l->args, args, sizeof args);
+	(void)snprintf(l->pid_file, sizeof l->pid_file, "%s/pid", p->bundle);
+	if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0)
+		return cell_fail_errno(err, errno, "run '%s'", p->runtime->program);
+	l->errors_fd = errors[0];
+	l->call = (struct oci_call){.program = p->runtime->program,
 		.directory = cell_directory(p->c),
-		.args = args,
+		.args = l->args,
 		.ids = &p->ids,
 		.stdin_fd = stdin_fd,
 		.stdout_fd = has_fds ? -1 : p->image.hold_fd, /* the guest says nothing there */
+		.stderr_fd = errors[1],
 		.pass_fd = has_fds ? p->image.hold_fd : -1,
 		.has_cgroups = p->has_cgroups,
 		.enter = oci_enter,
 		.user = l->plan};
-	int errors[2];
-
-	(void)snprintf(pid_file, sizeof pid_file, "%s/pid", p->bundle);
-	if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0)
-		return cell_fail_errno(err, errno, "run '%s'", call.program);
-	l->errors_fd = errors[0];
-	call.stderr_fd = errors[1];
-	int r = oci_runtime_call(&call, said, sizeof said, err);
+	int r = oci_runtime_begin(&l->call, &l->running, err);
 	close(errors[1]);
-	l->pid = r < 0 ? 0 : read_pid(pid_file);
+	return r;
+}
+
+static int finish(struct launch *l, struct cell_error *err)
+{
+	char said[200];
+	int r = oci_runtime_end(&l->running, said, sizeof said, err);
+
+	l->pid = r < 0 ? 0 : read_pid(l->pid_file);
 	return r;
 }
 
@@ -159,8 +180,13 @@ static int ended(struct launch *l, struct cell_error *err)
 static bool still_runs(void *user, struct cell_error *err)
 {
 	struct launch *l = user;
+	struct pollfd p = {.fd = l->running.pidfd, .events = POLLIN};
 
-	if (!l->pid || cell_process_start_time(l->pid))
+	if (l->running.pid && p.fd >= 0 && poll(&p, 1, 0) == 0)
+		return true; /* at work */
+	if (l->running.pid && finish(l, err) < 0)
+		return false;
+	if (l->pid && cell_process_start_time(l->pid))
 		return true;
 	(void)ended(l, err);
 	return false;
@@ -169,7 +195,35 @@ static bool still_runs(void *user, struct cell_error *err)
 /* guest_maker.start */
 static int launch(void *user, struct cell_error *err)
 {
-	return run(user, -1, err);
+	return begin(user, -1, err);
+}
+
+static void *reap(void *pid)
+{
+	while (waitpid((pid_t)(intptr_t)pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return NULL;
+}
+
+/* The guest has come, or will not. A runtime takes a while to end after the guest has come; who has asked for a cell of one use need not wait for
+ * that: destroy does. r: how it went. */
+static int settle(struct launch *l, int r, struct cell_error *err)
+{
+	struct cell *c = l->plan->c;
+	struct oci_state *state = cell_state(c);
+
+	if (!l->running.pid)
+		return r;
+	if (r < 0) {
+		(void)kill(l->running.pid, SIGKILL);
+		(void)finish(l, NULL);
+		return r;
+	}
+	if (!cell_is_ephemeral(c) ||
+		!oci_aside(&state->reaper, reap, (void *)(intptr_t)l->running.pid))
+		return finish(l, err);
+	cell_closep(&l->running.pidfd);
+	return 0;
 }
 
 /* guest_options.start: into a kernel of its own. What is waited for and killed is that kernel. */
@@ -177,9 +231,11 @@ static int launch_far(void *user, const char *title, int stream_fd, pid_t *ret_p
 	struct cell_error *err)
 {
 	struct launch *l = user;
-	int r = run(l, cell_is_ephemeral(l->plan->c) ? stream_fd : -1, err);
+	int r = begin(l, cell_is_ephemeral(l->plan->c) ? stream_fd : -1, err);
 
 	(void)title;
+	if (r == 0)
+		r = finish(l, err);
 	if (r < 0)
 		return r;
 	auto_fd int pidfd =
@@ -235,7 +291,7 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	auto_runtime struct oci_runtime runtime = {0};
 	__attribute__((cleanup(oci_plan_done))) struct oci_plan p = OCI_PLAN_INIT;
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
-	auto_stir struct oci_stir stir = {0};
+	auto_aside struct oci_aside stir = {0};
 	char id[CONTAINER_NAME_SIZE];
 	int r = oci_runtime_find(spec->runtime, &runtime, err);
 
@@ -265,12 +321,14 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	if (r == 0)
 		r = note(&p, err);
 	bool is_far = runtime.kind == OCI_RUNSC;
-	struct launch l = {.plan = &p, .errors_fd = -1};
+	struct launch l = {.plan = &p, .errors_fd = -1, .running.pidfd = -1};
 	const struct guest_options far = {.start = launch_far, .user = &l};
-	const struct guest_maker near = {.start = launch, .is_there = still_runs, .user = &l};
+	const struct guest_maker near = {
+		.start = launch, .is_there = still_runs, .news_fd = &l.running.pidfd, .user = &l};
 	if (r == 0)
 		r = is_far ? cell_guest_start(c, &far, err)
 			   : guest_door_start(c, &door, &spec->limits, &near, err);
+	r = settle(&l, r, err);
 	cell_closep(&l.errors_fd);
 	if (r < 0 ||
 		!is_far) /* else nobody says when the guest has read its files, and relays are run from there */
@@ -311,6 +369,7 @@ static int oci_destroy(struct cell *c, struct cell_error *err)
 	if (cell_note_int(c, OCI_FROZEN, 0))
 		oci_thaw(c); /* version 1 kills nobody who is frozen */
 	int r = has_guest ? cell_guest_stop(c, err) : 0;
+	oci_aside_done(&((struct oci_state *)cell_state(c))->reaper);
 	/* with the first process of a namespace all others are dead; gVisor has one for files besides */
 	if (r == 0 && (!has_guest || oci_runtime_kind(program) == OCI_RUNSC))
 		r = oci_remains_kill(c, err);
@@ -337,6 +396,7 @@ const struct cell_backend cell_backend_oci = {
 	.tier = 2,
 	.caps = CONTAINER_CAPS | CAP(ROOT_DIR) | CAP(ROOT_TAR) | CAP(LIMIT_INODES) |
 		CAP(OWN_KERNEL),
+	.state_size = sizeof(struct oci_state),
 	.probe = oci_probe,
 	.create = oci_create,
 	.open_guest = oci_open_guest,

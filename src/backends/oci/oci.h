@@ -9,6 +9,7 @@
  *	remains.c  what is left when somebody died in the middle: processes, cgroups
  *	groups.c   where its cgroups may be
  *	stir.c     not to wait for them
+ *	aside.c    a thread for what is short
  *	freeze.c   letting it stand still
  *	walls.c    what keeps what apart, in words
  */
@@ -97,6 +98,14 @@ struct oci_call {
 struct oci_call oci_runtime_order(struct cell *c, const char *program, const char *const *args);
 /* Run it to its end. 0, or an error with the last thing it said, which is in `said` too. */
 int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struct cell_error *err);
+/* The same in two parts; the call is borrowed until the second. It is killed when we die, or this thread. */
+struct oci_running {
+	const struct oci_call *call;
+	pid_t pid; /* 0: none, or its end is known */
+	int pidfd; /* readable when it has ended */
+};
+int oci_runtime_begin(const struct oci_call *call, struct oci_running *ret, struct cell_error *err);
+int oci_runtime_end(struct oci_running *x, char *said, size_t size, struct cell_error *err);
 /* Start it with both ends of its standard input and output in one stream, which is the caller's. Nobody waits for it: it ends with the
  * stream. */
 int oci_runtime_stream(const struct oci_call *call, struct cell_error *err);
@@ -150,16 +159,22 @@ bool oci_remains_ungroup(const struct cell *c);
 /* Those of containers whose record was lost, when they are old and empty. */
 void oci_remains_sweep(void);
 
-/* ---- stir.c ---- */
+/* ---- aside.c ---- */
 
-struct oci_stir {
+/* A thread of ours, which none of the caller's signals go to. */
+struct oci_aside {
 	pthread_t thread;
 	bool runs;
+	pid_t owner; /* a fork has no threads but its own */
 };
+bool oci_aside(struct oci_aside *a, void *(*fn)(void *arg), void *arg); /* false: it does not run */
+void oci_aside_done(struct oci_aside *a);				/* waits for it */
+#define auto_aside __attribute__((cleanup(oci_aside_done)))
+
+/* ---- stir.c ---- */
+
 /* Have the kernel make ready for processes that change their cgroup, while the caller goes on. */
-void oci_stir(struct oci_stir *s);
-void oci_stir_done(struct oci_stir *s);
-#define auto_stir __attribute__((cleanup(oci_stir_done)))
+void oci_stir(struct oci_aside *s);
 
 /* ---- freeze.c ---- */
 

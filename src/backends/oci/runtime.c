@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,28 +211,48 @@ struct oci_call oci_runtime_order(struct cell *c, const char *program, const cha
 		.has_cgroups = geteuid() == 0};
 }
 
-int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struct cell_error *err)
+int oci_runtime_begin(const struct oci_call *call, struct oci_running *ret, struct cell_error *err)
 {
 	struct command cmd;
-	int pair[2], status = 0;
+	int pair[2];
 	pid_t us = getpid();
 
-	said[0] = '\0';
+	*ret = (struct oci_running){.call = call, .pidfd = -1};
 	compose(call, &cmd);
 	(void)unlink(cmd.log);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return cell_fail_errno(err, errno, "run '%s'", call->program);
-	pid_t pid = fork();
-	if (pid == 0)
+	ret->pid = fork();
+	if (ret->pid == 0)
 		become(call, &cmd, pair[1], us);
 	close(pair[1]);
-	int r = pid < 0 ? cell_fail_errno(err, errno, "run '%s'", call->program)
-			: attend(call, pair[0], pid, err);
+	int r = ret->pid < 0 ? cell_fail_errno(err, errno, "run '%s'", call->program)
+			     : attend(call, pair[0], ret->pid, err);
 	close(pair[0]);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (r < 0 || status == 0)
+	if (r < 0) {
+		while (ret->pid > 0 && waitpid(ret->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		ret->pid = 0;
 		return r;
+	}
+	ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+	return 0;
+}
+
+int oci_runtime_end(struct oci_running *x, char *said, size_t size, struct cell_error *err)
+{
+	const struct oci_call *call = x->call;
+	struct command cmd;
+	int status = 0, r;
+
+	said[0] = '\0';
+	while (x->pid > 0 && waitpid(x->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	x->pid = 0;
+	cell_closep(&x->pidfd);
+	if (status == 0)
+		return 0;
+	compose(call, &cmd);
 	last_words(cmd.log, said, size);
 	if (WIFSIGNALED(status))
 		return cell_fail(err, CELL_EBACKEND, 0, "'%s %s' was killed by signal %d",
@@ -239,6 +260,15 @@ int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struc
 	r = cell_fail(err, CELL_EBACKEND, 0, "'%s %s': %s", call->program, call->args[0],
 		*said ? said : "failed and said nothing");
 	return cell_error_known(err, r, said, bundle_words);
+}
+
+int oci_runtime_call(const struct oci_call *call, char *said, size_t size, struct cell_error *err)
+{
+	struct oci_running x;
+	int r = oci_runtime_begin(call, &x, err);
+
+	said[0] = '\0';
+	return r < 0 ? r : oci_runtime_end(&x, said, size, err);
 }
 
 int oci_runtime_stream(const struct oci_call *call, struct cell_error *err)

@@ -6,7 +6,6 @@
  */
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 
 #include "backends/oci/oci.h"
 #include "base/cleanup.h"
-
-#define STACK_BYTES (64u * 1024 + PTHREAD_STACK_MIN)
 
 /* The file of one line of /proc/self/cgroup, "N:WHICH:PATH", opened for writing; negative: we do not see it, or may not. */
 static int open_group(char *line)
@@ -48,33 +45,14 @@ static void *move(void *arg)
 	return NULL;
 }
 
-void oci_stir(struct oci_stir *s)
+void oci_stir(struct oci_aside *s)
 {
 	auto_file FILE *f = fopen("/proc/self/cgroup", "re");
 	char line[PATH_MAX];
-	pthread_attr_t attr;
-	sigset_t all, before;
 	int fd = -1;
 
 	while (fd < 0 && f && fgets(line, sizeof line, f))
 		fd = open_group(line);
-	if (fd < 0 || pthread_attr_init(&attr) != 0) {
-		cell_closep(&fd);
-		return;
-	}
-	(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-	(void)sigfillset(&all); /* the caller's signals are for its own threads */
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	s->runs = pthread_create(&s->thread, &attr, move, (void *)(intptr_t)fd) == 0;
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attr);
-	if (!s->runs)
+	if (fd >= 0 && !oci_aside(s, move, (void *)(intptr_t)fd))
 		close(fd);
-}
-
-void oci_stir_done(struct oci_stir *s)
-{
-	if (s->runs)
-		(void)pthread_join(s->thread, NULL);
-	s->runs = false;
 }
