@@ -148,6 +148,17 @@ def test_there_are_no_privileges_and_a_filter(cell):
     assert words.get("NoNewPrivs:", "1") == "1"  # gVisor does not tell
 
 
+def test_a_filter_of_ones_own_is_in_force(cell):
+    profile = cell.dir / "profile.json"
+    profile.write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}))
+    profile.chmod(0o644)
+    assert cell.in_root("--", "mkdir", "/tmp/x").code == 0
+    assert cell.in_root("--seccomp", profile, "--", "mkdir", "/tmp/x").code != 0
+    assert cell.in_root("--seccomp", "strict", "--", "mkdir", "/tmp/x").code == 0
+    assert "missing.json" in cell.fails("--root", cell.root, "--seccomp", cell.dir / "missing.json", "--", "true", image=None)
+
+
 def test_what_is_written_does_not_reach_the_image(cell):
     r = cell.in_root("-u", "0:0", "--", "sh", "-c", "echo changed > /etc/os-release && cat /etc/os-release")
     assert r.out == "changed\n", r.err

@@ -27,6 +27,7 @@
 #include "core/guest_process.h"
 #include "core/process.h"
 #include "core/remove_tree.h"
+#include "core/seccomp_file.h"
 #include "launcher/seccomp_profiles.h"
 
 static void runtime_done(struct oci_runtime *r)
@@ -252,12 +253,6 @@ static int check_spec(const struct oci_plan *p, struct cell_error *err)
 	const struct cell_spec *spec = p->spec;
 	int r;
 
-	if (spec->seccomp && !seccomp_profile(spec->seccomp)) {
-		r = cell_fail(err, CELL_ENOTSUP, 0,
-			"seccomp: a file is not taken by back end 'oci'");
-		return cell_error_hint(err, r,
-			"use default, strict or debug, or the back ends jail or docker");
-	}
 	if (p->runtime->kind != OCI_RUNSC || (!spec->limits.pids && !spec->timeout_ms))
 		return 0;
 	/* what probe says when it is the default runtime */
@@ -282,6 +277,20 @@ static int note(const struct oci_plan *p, struct cell_error *err)
 	(void)snprintf(user, sizeof user, "%u:%u", p->is_alone ? 0 : (unsigned)p->uid,
 		p->is_alone ? 0 : (unsigned)p->gid);
 	return cell_notes_save(p->c, notes, err);
+}
+
+/* With a built-in filter, or the user's own, compiled by us. */
+static int open_door(struct cell *c, const char *seccomp, struct guest_door *ret,
+	struct cell_error *err)
+{
+	const struct sock_fprog *filter = seccomp_profile(seccomp ? seccomp : "default");
+	struct sock_fprog own = {0};
+	int r = filter ? 0 : seccomp_file_compile(seccomp, &own, err);
+
+	if (r == 0)
+		r = guest_door_open(c, filter ? filter : &own, ret, err);
+	free(own.filter);
+	return r;
 }
 
 static int oci_destroy(struct cell *c, struct cell_error *err);
@@ -313,8 +322,7 @@ static int oci_create(struct cell *c, const struct cell_spec *spec, struct cell_
 	if (r == 0)
 		r = oci_plan_make(&p, err);
 	if (r == 0)
-		r = guest_door_open(c, seccomp_profile(spec->seccomp ? spec->seccomp : "default"),
-			&door, err);
+		r = open_door(c, spec->seccomp, &door, err);
 	p.door = door.path;
 	if (r == 0)
 		r = oci_plan_write(&p, err);
