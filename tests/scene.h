@@ -18,8 +18,8 @@ struct scene_tap {
 };
 
 /* One line, and what was wrong. skip NULL: none. */
-static inline void scene_vresult(struct scene_tap *t, bool is_ok, const char *name,
-	const char *skip, const char *fmt, va_list ap)
+__attribute__((format(printf, 5, 0))) static inline void scene_vresult(struct scene_tap *t,
+	bool is_ok, const char *name, const char *skip, const char *fmt, va_list ap)
 {
 	printf("%s %d - %s%s%s\n", is_ok ? "ok" : "not ok", ++t->n_done, name,
 		skip ? " # SKIP " : "", skip ? skip : "");

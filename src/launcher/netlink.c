@@ -150,6 +150,12 @@ static int send_batch(int fd, const struct nl_batch *b)
 		       : -1;
 }
 
+/* NLMSG_DATA would cast const away. */
+static const void *payload_of(const struct nlmsghdr *h)
+{
+	return (const char *)h + NLMSG_HDRLEN;
+}
+
 /* What the kernel has to say about one message. */
 static int read_error(const struct nlmsghdr *h, const char *payload, size_t n, char why[80])
 {
@@ -192,7 +198,7 @@ int nl_send(int fd, const struct nl_batch *b, char why[80])
 			size_t len = NLMSG_ALIGN(h->nlmsg_len);
 
 			if (h->nlmsg_type == NLMSG_ERROR) {
-				int e = read_error(h, NLMSG_DATA(h), h->nlmsg_len - NLMSG_HDRLEN,
+				int e = read_error(h, payload_of(h), h->nlmsg_len - NLMSG_HDRLEN,
 					error ? NULL : why);
 				is_heard = true;
 				error = error ? error : e;
@@ -231,12 +237,12 @@ int nl_ask(int fd, const struct nl_batch *b,
 			if (h->nlmsg_type == NLMSG_DONE) {
 				is_over = true;
 			} else if (h->nlmsg_type == NLMSG_ERROR) {
-				int e = read_error(h, NLMSG_DATA(h), h->nlmsg_len - NLMSG_HDRLEN,
+				int e = read_error(h, payload_of(h), h->nlmsg_len - NLMSG_HDRLEN,
 					NULL);
 				errno = -e;
 				return e ? -1 : r;
 			} else if (r == 0) {
-				r = fn(user, h->nlmsg_type, NLMSG_DATA(h),
+				r = fn(user, h->nlmsg_type, payload_of(h),
 					h->nlmsg_len - NLMSG_HDRLEN);
 			}
 			if (len >= (size_t)n)

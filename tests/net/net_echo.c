@@ -509,7 +509,7 @@ static void stdin_closed(void *arg, int events)
 int main(int argc, char **argv)
 {
 	struct net_signal *term;
-	struct net_watch *in;
+	struct net_watch *in = NULL;
 	struct cell_error err;
 	const char *const *tcp = NULL, *const *un = NULL;
 	bool is_inheriting = false;

@@ -138,8 +138,8 @@ TEST(what_is_ambiguous_or_cut_short_is_refused)
 	static const char *const bad[] = {"", "HTTP/1.1 200", "nonsense\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
 		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: "
-		"chunked\r\n\r\n0\r\n\r\n",
+		("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: "
+		 "chunked\r\n\r\n0\r\n\r\n"),
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 		"HTTP/1.1 200 OK\r\nA : b\r\n\r\n",

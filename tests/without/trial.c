@@ -60,7 +60,8 @@ struct outcome {
 	char *text; /* "bits XXXX", then a line for each mount */
 };
 
-static void result(bool is_ok, const char *name, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void result(bool is_ok, const char *name,
+	const char *fmt, ...)
 {
 	va_list ap;
 

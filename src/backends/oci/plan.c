@@ -211,9 +211,9 @@ int oci_enter(void *plan)
 	(void)mkdirat(root, "home", 0755);
 	int r = make_directory(p, scratch, "tmp", 01777);
 	if (r == 0)
-		r = make_directory(p, root, CONTAINER_HOME + 1, 0700);
+		r = make_directory(p, root, &CONTAINER_HOME[1], 0700);
 	if (r == 0 && !p->spec->workspace)
-		r = make_directory(p, root, CONTAINER_WORKSPACE + 1, 0755);
+		r = make_directory(p, root, &CONTAINER_WORKSPACE[1], 0755);
 	return r;
 }
 
