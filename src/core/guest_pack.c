@@ -2,6 +2,7 @@
 #include "core/guest_pack.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/tar.h"
@@ -34,7 +35,7 @@ int guest_pack(const char *user, const struct sock_fprog *filter, struct buf *re
 		.uid = uid,
 		.gid = gid};
 	int r = add_file(&w, "guest", 0555, cell_guest_blob,
-		(size_t)(cell_guest_blob_end - cell_guest_blob));
+		(size_t)((uintptr_t)cell_guest_blob_end - (uintptr_t)cell_guest_blob));
 
 	if (r == 0)
 		r = add_file(&w, "filter", 0444, filter->filter,
