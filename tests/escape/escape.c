@@ -44,7 +44,8 @@ enum {
 	AS_USER = 2, /* the control is an ordinary user */
 	NO_CONTROL = 4,
 	IN_USERS = 8, /* holds in containers of ordinary users, whatever not_in_containers says */
-	IN_OCI = 16,  /* likewise in those that a runtime makes as Cell says */
+	IN_OCI =
+		16, /* likewise in those that a runtime makes as Cell says, oci's and containerd's */
 };
 
 struct trial {
@@ -288,7 +289,8 @@ static const char *why_not(const struct trial *t)
 		return reason;
 	}
 	if ((t->flags & IN_USERS && getenv("CELL_ESCAPE_AS_USER")) ||
-		(t->flags & IN_OCI && !strcmp(backend(), "oci")))
+		(t->flags & IN_OCI &&
+			(!strcmp(backend(), "oci") || !strcmp(backend(), "containerd"))))
 		return NULL;
 	return t->not_in_containers;
 }
