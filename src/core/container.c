@@ -87,6 +87,8 @@ json_t *container_guest_args(const struct container_guest *g)
 
 	if (g->alone_as) /* first: the filter would not let it */
 		r |= add_option(args, "--alone-as", g->alone_as);
+	if (g->has_floor)
+		r |= add_option(args, "--filter", CONTAINER_GUEST_DIR "/floor");
 	r |= add_option(args, "--filter", CONTAINER_GUEST_DIR "/filter");
 	r |= add_option(args, reach[g->reach][0], reach[g->reach][1]);
 	r |= add_option(args, "--workspace", CONTAINER_WORKSPACE);

@@ -62,6 +62,7 @@ struct container_guest {
 	const struct cell_limits *limits;
 	const char *
 		alone_as; /* "uid:gid": it leaves root for them, in a user namespace of its own; NULL: it is who it is */
+	bool has_floor;	  /* its filter is the user's own, upon what no cell may do */
 	bool sees_cgroup; /* its own, at the usual place */
 	bool has_hold_fd; /* it keeps fd 3 */
 	bool has_nproc; /* processes are counted by RLIMIT_NPROC: their user has a namespace of its own */

@@ -78,7 +78,7 @@ static int create_near(struct container_plan *p, struct cell_error *err)
 {
 	auto_door struct guest_door door = GUEST_DOOR_INIT;
 	const struct guest_maker maker = {.start = start, .is_there = still_runs, .user = p};
-	int r = guest_door_open(p->c, p->filter, &door, err);
+	int r = guest_door_open(p->c, p->filter, p->floor, &door, err);
 
 	p->door = door.path;
 	if (r == 0)

@@ -64,6 +64,7 @@ struct container_plan {
 	const char *fix;     /* when it ended and its guest had not come */
 	const char *no_disk; /* why limits.disk cannot hold for what is on disk; NULL: it can */
 	const struct sock_fprog *filter; /* what the guest takes upon itself */
+	const struct sock_fprog *floor;	 /* and before it, when near; NULL: nothing */
 	bool is_far;
 	char user
 		[128]; /* who the guest is in it: "uid:gid" or a name of the image's; of a far one, or for make */

@@ -35,6 +35,7 @@ void guest_door_remove(struct cell *c)
 	(void)unlinkat(dir, "sock", 0);
 	(void)unlinkat(dir, "guest", 0);
 	(void)unlinkat(dir, "filter", 0);
+	(void)unlinkat(dir, "floor", 0);
 	(void)unlinkat(cell_directory_fd(c), DOOR, AT_REMOVEDIR);
 }
 
@@ -61,10 +62,11 @@ static int put_guest(struct cell *c, int dir, struct cell_error *err)
 	return 0;
 }
 
-static int put_filter(int dir, const struct sock_fprog *program, struct cell_error *err)
+static int put_filter(int dir, const char *name, const struct sock_fprog *program,
+	struct cell_error *err)
 {
 	size_t size = program->len * sizeof *program->filter;
-	auto_fd int fd = openat(dir, "filter", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+	auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
 
 	if (fd < 0 || write(fd, program->filter, size) != (ssize_t)size || fchmod(fd, 0444) < 0)
 		return cell_fail_errno(err, errno, "write the syscall filter");
@@ -86,8 +88,8 @@ static int listen_in(int dir, struct cell_error *err)
 	return steal_fd(fd);
 }
 
-int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct guest_door *ret,
-	struct cell_error *err)
+int guest_door_open(struct cell *c, const struct sock_fprog *filter, const struct sock_fprog *floor,
+	struct guest_door *ret, struct cell_error *err)
 {
 	auto_door struct guest_door d = GUEST_DOOR_INIT;
 
@@ -102,7 +104,9 @@ int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct gues
 	}
 	int r = put_guest(c, dir, err);
 	if (r == 0)
-		r = put_filter(dir, filter, err);
+		r = put_filter(dir, "filter", filter, err);
+	if (r == 0 && floor)
+		r = put_filter(dir, "floor", floor, err);
 	if (r == 0)
 		r = d.listen_fd = listen_in(dir, err);
 	if (r < 0)

@@ -26,9 +26,9 @@ struct guest_door {
 		.listen_fd = -1 \
 	}
 
-/* In the cell's directory; mount it read-only. filter: what the guest is to take upon itself. Who may come in is who sees the directory: the cell's own is 0700. */
-int guest_door_open(struct cell *c, const struct sock_fprog *filter, struct guest_door *ret,
-	struct cell_error *err);
+/* In the cell's directory; mount it read-only. filter: what the guest is to take upon itself; floor: before that, NULL: nothing. Who may come in is who sees the directory: the cell's own is 0700. */
+int guest_door_open(struct cell *c, const struct sock_fprog *filter, const struct sock_fprog *floor,
+	struct guest_door *ret, struct cell_error *err);
 void guest_door_done(struct guest_door *d);
 #define auto_door __attribute__((cleanup(guest_door_done)))
 /* After the guest has come, or will not: nothing is left of it on the host. */

@@ -22,6 +22,7 @@ struct bundle {
 	bool is_alone; /* the guest leaves root for uid:gid, in a user namespace of its own that has nobody else */
 	enum container_reach reach;
 	bool has_hold_fd;		     /* the guest keeps fd 3 */
+	bool has_floor;			     /* its filter is the user's own */
 	bool has_cgroups;		     /* it has some of its own */
 	bool has_memory, has_cpus, has_pids; /* with limits of these */
 	bool has_nproc; /* processes are counted by RLIMIT_NPROC: their user has a namespace of its own */

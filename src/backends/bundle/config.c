@@ -146,6 +146,7 @@ static json_t *guest_command(const struct bundle *b)
 	const struct container_guest g = {.reach = b->reach,
 		.limits = &b->spec->limits,
 		.alone_as = b->is_alone ? ids : NULL,
+		.has_floor = b->has_floor,
 		.sees_cgroup = shows_cgroups(b),
 		.has_hold_fd = b->has_hold_fd,
 		.has_nproc = b->has_nproc};

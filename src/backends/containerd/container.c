@@ -123,6 +123,7 @@ static int describe(const struct ctd_plan *p, const struct buf *mounts, char **r
 		.root = "rootfs", /* where containerd puts it, beside the spec */
 		.door = p->at.door,
 		.reach = CONTAINER_CALLS,
+		.has_floor = p->at.floor != NULL,
 		.has_cgroups = true,
 		.has_memory = true,
 		.has_cpus = true,

@@ -129,6 +129,7 @@ static int containerd_create(struct cell *c, const struct cell_spec *spec, struc
 			       "machine",
 			.no_disk = "containerd's snapshots have no size of their own",
 			.filter = filter ? filter : &own,
+			.floor = filter ? NULL : seccomp_profile("floor"),
 			.notes = notes}};
 	r = take_image(&plan, err);
 	return r < 0 ? r : container_create(&plan.at, err);

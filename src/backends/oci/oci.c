@@ -288,7 +288,8 @@ static int open_door(struct cell *c, const char *seccomp, struct guest_door *ret
 	int r = filter ? 0 : seccomp_file_compile(seccomp, &own, err);
 
 	if (r == 0)
-		r = guest_door_open(c, filter ? filter : &own, ret, err);
+		r = guest_door_open(c, filter ? filter : &own,
+			filter ? NULL : seccomp_profile("floor"), ret, err);
 	free(own.filter);
 	return r;
 }

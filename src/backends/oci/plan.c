@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "launcher/seccomp_profiles.h"
 
 #define SCRATCH_BYTES (UINT64_C(1) << 30)
 #define HYBRID	      "/sys/fs/cgroup/unified"
@@ -240,6 +241,7 @@ int oci_plan_write(struct oci_plan *p, struct cell_error *err)
 			 : cell_is_ephemeral(p->c) ? CONTAINER_HAS_IT
 						   : CONTAINER_LISTENS,
 		.has_hold_fd = p->image.hold_fd >= 0 && !is_runsc,
+		.has_floor = p->spec->seccomp && !seccomp_profile(p->spec->seccomp),
 		.has_cgroups = p->has_cgroups,
 		.has_memory = p->groups.has_memory,
 		.has_cpus = p->groups.has_cpu,
