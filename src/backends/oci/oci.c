@@ -106,7 +106,7 @@ struct oci_state {
 struct launch {
 	struct oci_plan *plan;
 	char pid_file[4200];
-	const char *args[10];
+	const char *args[12];
 	struct oci_call call;
 	struct oci_running running;
 	pid_t pid;     /* of the container's first process */
@@ -126,16 +126,20 @@ static int begin(struct launch *l, int stdin_fd, struct cell_error *err)
 {
 	const struct oci_plan *p = l->plan;
 	bool has_fds = p->runtime->kind != OCI_RUNSC; /* which passes on three, and no others */
-	const char *const args[] = {"run", "--detach", "--bundle", p->bundle, "--pid-file",
-		l->pid_file, has_fds ? "--preserve-fds" : p->id,
-		!has_fds		? NULL
-		: p->image.hold_fd >= 0 ? "1"
-					: "0",
-		p->id, NULL};
+	bool shares_keys = has_fds && p->ids.is_rootless;
+	const char *const args[] = {
+		"run", "--detach", "--bundle", p->bundle, "--pid-file", l->pid_file};
+	size_t n = sizeof args / sizeof *args;
 	int errors[2];
 
-	_Static_assert(sizeof args == sizeof l->args, "all of them");
 	memcpy(l->args, args, sizeof args);
+	if (has_fds) {
+		l->args[n++] = "--preserve-fds";
+		l->args[n++] = p->image.hold_fd >= 0 ? "1" : "0";
+	}
+	if (shares_keys)
+		l->args[n++] = OCI_NO_KEYRING;
+	l->args[n] = p->id;
 	(void)snprintf(l->pid_file, sizeof l->pid_file, "%s/pid", p->bundle);
 	if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0)
 		return cell_fail_errno(err, errno, "run '%s'", p->runtime->program);
@@ -149,6 +153,7 @@ static int begin(struct launch *l, int stdin_fd, struct cell_error *err)
 		.stderr_fd = errors[1],
 		.pass_fd = has_fds ? p->image.hold_fd : -1,
 		.has_cgroups = p->has_cgroups,
+		.shares_keys = shares_keys,
 		.enter = oci_enter,
 		.user = l->plan};
 	int r = oci_runtime_begin(&l->call, &l->running, err);
@@ -279,7 +284,7 @@ static int note(const struct oci_plan *p, struct cell_error *err)
 	return cell_notes_save(p->c, notes, err);
 }
 
-/* With a built-in filter, or the user's own, compiled by us. */
+/* With a built-in filter, or the user's own, compiled by us, upon what no cell may do. */
 static int open_door(struct cell *c, const char *seccomp, struct guest_door *ret,
 	struct cell_error *err)
 {

@@ -83,6 +83,8 @@ struct oci_runtime {
 int oci_runtime_find(const char *name, struct oci_runtime *ret, struct cell_error *err);
 enum oci_kind oci_runtime_kind(const char *program);
 
+#define OCI_NO_KEYRING "--no-new-keyring"
+
 struct oci_call {
 	const char *program;
 	const char *directory;	   /* of the cell: the runtime's state and its log are below it */
@@ -91,7 +93,8 @@ struct oci_call {
 	int stdin_fd, stdout_fd, stderr_fd; /* -1: none */
 	int pass_fd;			    /* becomes fd 3; -1: none */
 	bool has_cgroups;		    /* it may make some */
-	int (*enter)(void *user);	    /* in the child, async-signal-safe; 0 or -errno */
+	bool shares_keys; /* OCI_NO_KEYRING is among the words: it has the keyring of all cells of its user */
+	int (*enter)(void *user); /* in the child, async-signal-safe; 0 or -errno */
 	void *user;
 };
 /* What is asked of the runtime of a cell that is there: without any fd of ours. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,13 +123,36 @@ static int arrange_fds(const struct oci_call *call, int *keep)
 	return 0;
 }
 
+/* An ordinary user may have few keyrings (kernel.keys.maxkeys, 200), one for each container would be that many containers, and those of the dead are counted
+ * for seconds. So all have one, which is not the caller's own; no filter of a cell's lets it use any. Found by who has the right to search. */
+static bool share_keys(void)
+{
+	const unsigned rights = 0x3f1b0000; /* what a new one has, and for its user to search */
+
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "cell") < 0)
+		return false;
+	(void)syscall(SYS_keyctl, KEYCTL_SETPERM, KEY_SPEC_SESSION_KEYRING, rights);
+	return true;
+}
+
+static void drop_word(const char **argv, const char *word)
+{
+	while (*argv && strcmp(*argv, word) != 0)
+		argv++;
+	for (; *argv; argv++)
+		argv[0] = argv[1];
+}
+
 /* Only what may be called between fork and exec. */
-__attribute__((noreturn)) static void become(const struct oci_call *call, const struct command *cmd,
+__attribute__((noreturn)) static void become(const struct oci_call *call, struct command *cmd,
 	int report_fd, pid_t parent)
 {
 	static const char *const env[] = {"PATH=" PATHS, NULL};
 	int r = arrange_fds(call, &report_fd);
 
+	/* before the user namespace, which has no names of others */
+	if (call->shares_keys && !share_keys())
+		drop_word(cmd->argv, OCI_NO_KEYRING);
 	if (r == 0 && call->ids && call->ids->is_rootless)
 		r = oci_ids_enter(call->ids, report_fd);
 	if (r == 0 && call->enter)
