@@ -30,6 +30,8 @@
 #define REAP_AT_OPEN  64 /* cells looked at by an open; list and prune look at all */
 #define DYING_MS      2000
 #define DYING_LOOK_MS 5
+#define REAP_TRIES    3
+#define REAP_PAUSE_MS 200
 
 const char *cell_version(void)
 {
@@ -290,10 +292,21 @@ int cell_open(const struct cell_spec *spec, struct cell **ret, struct cell_error
 static int fail_gone(struct cell_store *s, const char *name, const char *why,
 	struct cell_error *err)
 {
-	(void)cell_reap(s, name, NULL, NULL, NULL);
-	int r = cell_fail(err, CELL_EGONE, 0, "cell '%s' is gone: %s", name, why);
-	return cell_error_hint(err, r, "what it left was cleaned up; make it again: cell create %s",
-		name);
+	struct cell_error left = {0};
+	int r = -EAGAIN;
+
+	/* an engine may be busy with what has died just now */
+	for (int i = 0; r < 0 && i < REAP_TRIES; i++) {
+		(void)poll(NULL, 0, i * REAP_PAUSE_MS);
+		r = cell_reap(s, name, NULL, NULL, &left);
+	}
+	bool is_clean = r >= 0;
+	r = cell_fail(err, CELL_EGONE, 0, "cell '%s' is gone: %s%s%s", name, why,
+		is_clean ? "" : "; what it left cannot be removed: ", is_clean ? "" : left.msg);
+	return is_clean
+		       ? cell_error_hint(err, r,
+				 "what it left was cleaned up; make it again: cell create %s", name)
+		       : cell_error_hint(err, r, "try again: cell rm -f %s", name);
 }
 
 /* A guest that was killed listens no more, but is there until what else was in its place has ended, too. */

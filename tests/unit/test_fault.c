@@ -110,6 +110,31 @@ TEST(a_dead_place_is_reported_as_gone_and_cleaned_up)
 	ASSERT_EQ(err.code, CELL_ENOTFOUND);
 }
 
+TEST(what_a_dead_place_left_is_removed_in_the_end_or_told)
+{
+	struct cell_error err = {0};
+	struct cell *c, *again;
+
+	scratch_make();
+	ASSERT_OK(cell_open(&null_named, &c, NULL));
+	ASSERT_OK(cell_close(c, NULL));
+	faults("is_alive:*:EIO,destroy:1:EBUSY"); /* an engine that is busy with it */
+	ASSERT(cell_reopen("x", &again, &err) < 0);
+	ASSERT_EQ(err.code, CELL_EGONE);
+	ASSERT_HAS(err.hint, "cleaned up");
+	ASSERT_EQ(scratch_entries(scratch_path("state/cells")), 0);
+	faults("");
+	ASSERT_OK(cell_open(&null_named, &c, NULL));
+	ASSERT_OK(cell_close(c, NULL));
+	faults("is_alive:*:EIO,destroy:*:EBUSY");
+	ASSERT(cell_reopen("x", &again, &err) < 0);
+	ASSERT_EQ(err.code, CELL_EGONE);
+	ASSERT_HAS(err.msg, "cannot be removed");
+	ASSERT_HAS(err.hint, "rm -f");
+	faults("");
+	ASSERT_OK(cell_remove("x", &err));
+}
+
 TEST(delays_delay)
 {
 	struct timespec a, b;
