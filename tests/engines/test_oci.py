@@ -175,6 +175,29 @@ def test_keyrings_are_not_one_for_each_cell_of_a_user(cell):
     assert cell.is_user or cell.runtime == "runsc" or len(found) == 3, keys  # or this is not how they are named
 
 
+# A keyring with the name of ours that everybody may find, held until stdin ends.
+BAIT = """import ctypes, sys
+keyctl = lambda *args: ctypes.CDLL(None).syscall(250, *args)
+key = keyctl(1, b"cell")
+assert key > 0 and keyctl(5, key, ctypes.c_uint(0x3f3f3f3f)) == 0
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of a system call")
+def test_a_keyring_of_somebody_else_is_not_taken(cell):
+    other = {"user": 4321, "group": 4321, "extra_groups": [], "text": True}
+    with subprocess.Popen(["/usr/bin/python3", "-c", BAIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **other) as bait:
+        assert bait.stdout.readline() == "ready\n"
+        cell.ok("create", "shy", "--backend", "oci", "--root", cell.root)
+        keys = subprocess.run(["cat", "/proc/keys"], capture_output=True, check=True, **other).stdout
+        cell.ok("rm", "shy")
+        held = [line.split() for line in keys.splitlines() if line.split()[5] == "4321" and " cell:" in line]
+        assert len(held) == 1 and int(held[0][2]) <= 4, keys  # a container's processes hold it dozens of times
+        bait.stdin.close()
+
+
 def test_what_is_written_does_not_reach_the_image(cell):
     r = cell.in_root("-u", "0:0", "--", "sh", "-c", "echo changed > /etc/os-release && cat /etc/os-release")
     assert r.out == "changed\n", r.err

@@ -76,6 +76,7 @@ int oci_runtime_find(const char *name, struct oci_runtime *ret, struct cell_erro
 struct command {
 	const char *argv[ARGS_MAX];
 	char log[4200], state[4200];
+	char keyring[32]; /* how the description of one of ours begins */
 };
 
 static void compose(const struct oci_call *call, struct command *ret)
@@ -85,6 +86,7 @@ static void compose(const struct oci_call *call, struct command *ret)
 
 	(void)snprintf(ret->log, sizeof ret->log, "%s/oci.log", call->directory);
 	(void)snprintf(ret->state, sizeof ret->state, "%s/" OCI_STATE, call->directory);
+	(void)snprintf(ret->keyring, sizeof ret->keyring, "keyring;%u;", (unsigned)geteuid());
 	const char *const common[] = {
 		call->program, "--log", ret->log, "--log-format", "json", "--root", ret->state};
 	for (size_t i = 0; i < sizeof common / sizeof *common; i++)
@@ -124,15 +126,22 @@ static int arrange_fds(const struct oci_call *call, int *keep)
 }
 
 /* An ordinary user may have few keyrings (kernel.keys.maxkeys, 200), one for each container would be that many containers, and those of the dead are counted
- * for seconds. So all have one, which is not the caller's own; no filter of a cell's lets it use any. Found by who has the right to search. */
-static bool share_keys(void)
+ * for seconds. So all have one, which is not the caller's own; no filter of a cell's lets it use any. It is found by its name, by who has the right to search: also
+ * when it is somebody else's, who gave that right to all. Then a new one is taken. */
+static bool share_keys(const char *ours)
 {
 	const unsigned rights = 0x3f1b0000; /* what a new one has, and for its user to search */
+	char is[128] = "";
 
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "cell") < 0)
 		return false;
 	(void)syscall(SYS_keyctl, KEYCTL_SETPERM, KEY_SPEC_SESSION_KEYRING, rights);
-	return true;
+	/* "keyring;uid;gid;rights;name" */
+	long size =
+		syscall(SYS_keyctl, KEYCTL_DESCRIBE, KEY_SPEC_SESSION_KEYRING, is, sizeof is - 1);
+	bool is_ours = size > 0 && (size_t)size < sizeof is && !strncmp(is, ours, strlen(ours)) &&
+		       strstr(is, ";3f1b0000;");
+	return is_ours || syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0;
 }
 
 static void drop_word(const char **argv, const char *word)
@@ -151,7 +160,7 @@ __attribute__((noreturn)) static void become(const struct oci_call *call, struct
 	int r = arrange_fds(call, &report_fd);
 
 	/* before the user namespace, which has no names of others */
-	if (call->shares_keys && !share_keys())
+	if (call->shares_keys && !share_keys(cmd->keyring))
 		drop_word(cmd->argv, OCI_NO_KEYRING);
 	if (r == 0 && call->ids && call->ids->is_rootless)
 		r = oci_ids_enter(call->ids, report_fd);
