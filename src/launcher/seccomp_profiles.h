@@ -23,7 +23,10 @@
  * Never freed. */
 const struct sock_fprog *seccomp_profile(const char *name);
 
-/* The same for AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64: for tests. */
+/* The one that a spec names, NULL for the default. NULL: none of that name can be chosen, so it is a file of the user's. */
+const struct sock_fprog *seccomp_chosen(const char *name);
+
+/* seccomp_profile() for AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64: for tests. */
 const struct sock_fprog *seccomp_profile_for(const char *name, uint32_t arch);
 
 /* The names to choose from, in the order above, NULL at the end. */

@@ -413,3 +413,14 @@ TEST(there_is_no_other_profile)
 	ASSERT(!seccomp_profile("") && !seccomp_profile("none") && !seccomp_profile("DEFAULT"));
 	ASSERT(!seccomp_profile_for("default", AUDIT_ARCH_I386));
 }
+
+TEST(the_floor_is_not_for_choosing)
+{
+	ASSERT(seccomp_profile("floor"));
+	ASSERT(!seccomp_chosen("floor"));
+	ASSERT(!seccomp_chosen("/a/file.json"));
+	ASSERT(!seccomp_chosen(""));
+	ASSERT(seccomp_chosen(NULL) == seccomp_profile("default"));
+	ASSERT(seccomp_chosen("strict") == seccomp_profile("strict"));
+	ASSERT(seccomp_chosen("debug") == seccomp_profile("debug"));
+}

@@ -98,8 +98,7 @@ static void filter_done(struct sock_fprog *own)
 static int containerd_create(struct cell *c, const struct cell_spec *spec, struct cell_error *err)
 {
 	/* a built-in profile, or the user's own, compiled by us: the guest takes it upon itself */
-	const struct sock_fprog *filter =
-		seccomp_profile(spec->seccomp ? spec->seccomp : "default");
+	const struct sock_fprog *filter = seccomp_chosen(spec->seccomp);
 	auto_(filter_done) struct sock_fprog own = {0};
 	auto_ctd void *at = NULL;
 	auto_ctd_image struct ctd_image image = CTD_IMAGE_INIT;

@@ -111,7 +111,7 @@ static int add_filter(const struct engine_plan *p, json_t *host, struct cell_err
 {
 	const char *path = p->at.spec->seccomp;
 	auto_free char *text = NULL;
-	int r = path && !seccomp_profile(path) ? seccomp_file_text(path, &text, err) : 0;
+	int r = !seccomp_chosen(path) ? seccomp_file_text(path, &text, err) : 0;
 
 	if (r < 0)
 		return r;

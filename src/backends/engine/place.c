@@ -145,8 +145,7 @@ static int create(struct engine *e, const json_t *image, struct cell *c,
 	const struct cell_spec *spec, struct cell_error *err)
 {
 	/* with a filter of the user's own, which the engine loads, what holds in any case */
-	const struct sock_fprog *filter =
-		seccomp_profile(spec->seccomp ? spec->seccomp : "default");
+	const struct sock_fprog *filter = seccomp_chosen(spec->seccomp);
 	const char *const notes[][2] = {
 		{"engine", e->address.url}, {"engine_certs", e->address.cert_dir}, {0}};
 	struct engine_plan p = {.e = e,

@@ -6,24 +6,12 @@
 #include "backends/jail/filter.h"
 
 #include <linux/filter.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "core/seccomp_file.h"
-
-bool jail_filter_is_builtin(const char *name)
-{
-	static const char *const names[] = {"default", "strict", "debug", NULL};
-
-	for (size_t i = 0; names[i]; i++)
-		if (!strcmp(names[i], name))
-			return true;
-	return false;
-}
 
 int jail_filter_compile(const char *path, struct cell_error *err)
 {

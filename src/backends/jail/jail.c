@@ -24,6 +24,7 @@
 #include "core/handle.h"
 #include "core/image/image.h"
 #include "core/within.h"
+#include "launcher/seccomp_profiles.h"
 
 #define CREATE_TIMEOUT_MS 30000
 #define END_TIMEOUT_MS	  30000
@@ -194,7 +195,7 @@ static int plan_filter(struct plan *p, const struct cell_spec *spec, struct cell
 {
 	if (!spec->seccomp)
 		return 0;
-	if (jail_filter_is_builtin(spec->seccomp)) {
+	if (seccomp_chosen(spec->seccomp)) {
 		p->rq.texts[LAUNCHER_TEXT_PROFILE] = spec->seccomp;
 		return 0;
 	}

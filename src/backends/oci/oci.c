@@ -288,7 +288,7 @@ static int note(const struct oci_plan *p, struct cell_error *err)
 static int open_door(struct cell *c, const char *seccomp, struct guest_door *ret,
 	struct cell_error *err)
 {
-	const struct sock_fprog *filter = seccomp_profile(seccomp ? seccomp : "default");
+	const struct sock_fprog *filter = seccomp_chosen(seccomp);
 	struct sock_fprog own = {0};
 	int r = filter ? 0 : seccomp_file_compile(seccomp, &own, err);
 

@@ -241,7 +241,7 @@ int oci_plan_write(struct oci_plan *p, struct cell_error *err)
 			 : cell_is_ephemeral(p->c) ? CONTAINER_HAS_IT
 						   : CONTAINER_LISTENS,
 		.has_hold_fd = p->image.hold_fd >= 0 && !is_runsc,
-		.has_floor = p->spec->seccomp && !seccomp_profile(p->spec->seccomp),
+		.has_floor = !seccomp_chosen(p->spec->seccomp),
 		.has_cgroups = p->has_cgroups,
 		.has_memory = p->groups.has_memory,
 		.has_cpus = p->groups.has_cpu,

@@ -47,6 +47,15 @@ const struct sock_fprog *seccomp_profile(const char *name)
 	return seccomp_profile_for(name, SYSCALL_ARCH_NATIVE);
 }
 
+const struct sock_fprog *seccomp_chosen(const char *name)
+{
+	name = name ? name : "default";
+	for (size_t i = 0; seccomp_profile_names[i]; i++)
+		if (!strcmp(seccomp_profile_names[i], name))
+			return seccomp_profile(name);
+	return NULL;
+}
+
 int seccomp_load(const struct sock_fprog *prog)
 {
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, prog) == 0)
